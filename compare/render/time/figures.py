@@ -24,7 +24,7 @@ from compare.render.figures import (
 )
 from compare.render.picture import Picture
 from compare.render.time import network_figures
-from compare.render.time.timeline_strip import Strip, Talk
+from compare.render.time.timeline_strip import LaneCommunications, Strip
 from compare.render.time.timing_section import ProgramTiming, by_group
 from compare.render.units import time_text
 from compare.report.model.timing import Number, PipelineTimes
@@ -37,7 +37,7 @@ WIDE = 8.0
 _COLUMNS = 400
 """Pixel columns of the picture of a step."""
 
-_TALK, _WORK, _GAP = 36, 18, 15
+_COMM_ROWS, _COMPUTE_ROWS, _GAP = 36, 18, 15
 """Pixel rows of that picture: communication, compute, gap between devices."""
 
 _COLOURS = {**VERDICTS, "unknown": UNCLEAR}
@@ -130,7 +130,10 @@ def draw_step(phase: str, strips: Sequence[Strip]) -> Picture:
             panel = figure.add_axes((1.75 / WIDE, (top + 0.05) / tall, (WIDE - 1.95) / WIDE, height / tall))
             drawn = (0, longest, _height(strip), 0)
             panel.imshow(_paint_strip(strip, longest), aspect="auto", interpolation="nearest", extent=drawn)
-            middles = [(_WORK + _TALK) / 2 + index * (_WORK + _TALK + _GAP) for index in range(len(strip.lanes))]
+            middles = [
+                (_COMPUTE_ROWS + _COMM_ROWS) / 2 + index * (_COMPUTE_ROWS + _COMM_ROWS + _GAP)
+                for index in range(len(strip.lanes))
+            ]
             panel.set_yticks(middles, [lane.name for lane in strip.lanes], fontsize=8, parse_math=False)
             panel.xaxis.set_major_locator(MaxNLocator(6))
             panel.xaxis.set_major_formatter(TIMES)
@@ -151,7 +154,7 @@ def draw_step(phase: str, strips: Sequence[Strip]) -> Picture:
 
 
 def _height(strip: Strip) -> int:
-    return len(strip.lanes) * (_WORK + _TALK + _GAP) - _GAP
+    return len(strip.lanes) * (_COMPUTE_ROWS + _COMM_ROWS + _GAP) - _GAP
 
 
 def _paint_strip(strip: Strip, longest: float) -> NDArray[np.float64]:
@@ -159,25 +162,25 @@ def _paint_strip(strip: Strip, longest: float) -> NDArray[np.float64]:
     paper = np.ones((_height(strip), _COLUMNS, 3))
     width = longest / strip.unit_ns / _COLUMNS
     for index, lane in enumerate(strip.lanes):
-        line = index * (_WORK + _TALK + _GAP) + _WORK
+        line = index * (_COMPUTE_ROWS + _COMM_ROWS + _GAP) + _COMPUTE_ROWS
         blocks = np.array(lane.compute, dtype=np.int64).reshape(-1, 2)
         begins = np.cumsum(blocks[:, 0])
-        up = np.rint(pixel_coverage(begins, begins + blocks[:, 1], width=width, columns=_COLUMNS) * _WORK)
-        paper[line - _WORK : line][np.arange(_WORK)[::-1, None] < up] = to_rgb(COMPUTE)
+        up = np.rint(pixel_coverage(begins, begins + blocks[:, 1], width=width, columns=_COLUMNS) * _COMPUTE_ROWS)
+        paper[line - _COMPUTE_ROWS : line][np.arange(_COMPUTE_ROWS)[::-1, None] < up] = to_rgb(COMPUTE)
         edge = np.zeros(_COLUMNS)
         for colour, share in _communication_shares(strip, lane.talk, begins, begins + blocks[:, 1], width):
             low, edge = edge, edge + share
-            rows = np.arange(_TALK)[:, None] + 0.5
-            paper[line : line + _TALK][(rows >= low * _TALK) & (rows < edge * _TALK)] = colour
+            rows = np.arange(_COMM_ROWS)[:, None] + 0.5
+            paper[line : line + _COMM_ROWS][(rows >= low * _COMM_ROWS) & (rows < edge * _COMM_ROWS)] = colour
     return paper
 
 
 def _communication_shares(
-    strip: Strip, talk: Talk, begins: Ints, ends: Ints, width: float
+    strip: Strip, lane_comms: LaneCommunications, begins: Ints, ends: Ints, width: float
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """(colour, fraction of each column) of a lane's communication; the hidden part is pale and last."""
-    starts, of = np.cumsum(np.array(talk.start, dtype=np.int64)), np.array(talk.of, dtype=np.int64)
-    stops = starts + np.array(talk.length, dtype=np.int64)
+    starts, of = np.cumsum(np.array(lane_comms.start, dtype=np.int64)), np.array(lane_comms.of, dtype=np.int64)
+    stops = starts + np.array(lane_comms.length, dtype=np.int64)
     shares = np.array([[*row.parts, 0.0 if sum(row.parts) else 1.0] for row in strip.collectives]).reshape(-1, 4)
     everything, hidden = np.zeros((4, _COLUMNS)), np.zeros((4, _COLUMNS))
     for index, parts in enumerate(shares[:, :, None]):

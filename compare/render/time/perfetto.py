@@ -168,9 +168,9 @@ def _threads(pid: int, laid: pd.DataFrame, name: str) -> Iterator[str]:
 def _in_flight(pid: int, program: ProgramTimeline) -> Iterator[str]:
     """Counters: for each axes, the payload of all communications in flight on all devices."""
     events = program.timeline.events
-    talk = events[events["role"].eq(COMMUNICATION) & events["payload_bytes"].gt(0)]
+    all_comms = events[events["role"].eq(COMMUNICATION) & events["payload_bytes"].gt(0)]
     num_represented = {device: len(others) for device, others in program.timeline.stands_for.items()}
-    for axes, comms in talk.groupby("axes", observed=True, sort=True):
+    for axes, comms in all_comms.groupby("axes", observed=True, sort=True):
         laid = _round_to_ns(comms)
         amounts = (
             (comms["payload_bytes"] * comms["device"].map(num_represented).fillna(1))

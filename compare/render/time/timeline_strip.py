@@ -44,7 +44,7 @@ class StripCollective:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Talk:
+class LaneCommunications:
     """The communications of a device, by start; starts are differences from the previous one."""
 
     of: list[int]
@@ -63,7 +63,7 @@ class Lane:
 
     name: str
     compute: list[int]
-    talk: Talk
+    talk: LaneCommunications
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,14 +180,14 @@ def _blocks(work: pd.DataFrame, begin: float, unit: float, *, least: float) -> l
     return blocks
 
 
-def _communications(comms: pd.DataFrame, indices: NDArray[np.int64], begin: float, unit: float) -> Talk:
+def _communications(comms: pd.DataFrame, indices: NDArray[np.int64], begin: float, unit: float) -> LaneCommunications:
     order = np.argsort(comms["start_ns"].to_numpy(), kind="stable")
     comms, waits = comms.iloc[order], comms["wait_ns"].to_numpy(np.float64)[order]
     starts = comms["start_ns"].to_numpy(np.float64) - begin
     first, last = _to_units(starts, unit), _to_units(starts + comms["duration_ns"].to_numpy(np.float64), unit)
     hidden = np.minimum(_to_units(comms["hidden_ns"].to_numpy(np.float64), unit), last - first)
     exposed = np.where(comms["exposed_ns"].to_numpy(np.float64) > 0, last - first - hidden, 0)
-    return Talk(
+    return LaneCommunications(
         of=indices[order].tolist(),
         start=np.diff(first, prepend=0).tolist(),
         length=(last - first).tolist(),

@@ -80,7 +80,7 @@ def _anonymous(operations: Sequence[Operation]) -> Mask:
 def _links(
     raw: DeviceEvents,
     operations: Sequence[Operation],
-    of_talk: Ints,
+    of_comm: Ints,
     parts: CommunicationEvents,
     communications: Communications,
     comms: Ints,
@@ -90,12 +90,12 @@ def _links(
 
     def seen(selected: Mask) -> CoreEvents:
         index = np.flatnonzero(selected & communications.chosen)
-        kinds = [operations[code].kind for code in of_talk[index]]
+        kinds = [operations[code].kind for code in of_comm[index]]
         return CoreEvents(
             event=index, device=device[index], kind=kinds, starts=parts.starts[index], ends=communications.ends[index]
         )  # fmt: skip
 
-    return match_calls(seen(_flags(operations, "wraps")[of_talk]), seen(parts.half == INSIDE))
+    return match_calls(seen(_flags(operations, "wraps")[of_comm]), seen(parts.half == INSIDE))
 
 
 def _distinct(events: pd.DataFrame) -> tuple[Ints, Ints]:

@@ -67,11 +67,11 @@ def arrival_lags(tracks: DeviceTracks, sent: Mapping[str, SentBytes]) -> pd.Data
     groups = pd.Series(group_index, dtype=float).reindex(keys).to_numpy() if group_index else np.full(len(rows), np.nan)
     rows = rows.assign(group=groups, nth=rows.groupby(["device", "step", "collective"]).cumcount())
     rows = rows[rows["group"].notna()].astype({"group": np.int64})
-    met = rows.groupby(["collective", "step", "group", "nth"])["start_ns"]
-    first, last = met.transform("min"), met.transform("max")
+    starts = rows.groupby(["collective", "step", "group", "nth"])["start_ns"]
+    first, last = starts.transform("min"), starts.transform("max")
     at_last = rows["start_ns"].eq(last)
     ties = at_last.groupby([rows[name] for name in ("collective", "step", "group", "nth")]).transform("sum")
-    return rows.assign(lag_ns=rows["start_ns"] - first, last=at_last & ties.eq(1))[met.transform("size").gt(1)]
+    return rows.assign(lag_ns=rows["start_ns"] - first, last=at_last & ties.eq(1))[starts.transform("size").gt(1)]
 
 
 def stragglers(table: pd.DataFrame) -> tuple[Straggler, ...]:

@@ -45,18 +45,18 @@ class Classes:
         return tuple(np.flatnonzero(self.of == index).tolist())
 
 
-def group_devices(torus: Torus, meetings: Sequence[CollectiveCost], branches: Sequence[Ints]) -> Classes:
+def group_devices(torus: Torus, costs: Sequence[CollectiveCost], branches: Sequence[Ints]) -> Classes:
     """branches: per conditional the branch of every device, devices first; a first dim of 1: the same for all."""
     size = len(torus.places)
     columns = [_ids(taken.reshape(taken.shape[0], -1)) for taken in branches if taken.shape[0] == size]
-    columns += [column for meeting in meetings for column in _durations(meeting, size)]
-    columns += [_ways(meeting, torus) for meeting in meetings]
+    columns += [column for cost in costs for column in _durations(cost, size)]
+    columns += [_ways(cost, torus) for cost in costs]
     color = _ids(np.stack(columns, axis=1)) if columns else np.zeros(size, np.int64)
-    tables = [_table(meeting.groups) for meeting in meetings if not meeting.are_pairs]
+    tables = [_table(cost.groups) for cost in costs if not cost.are_pairs]
     tables.append(_table(_chips(torus)))
-    pairs = [np.array(meeting.groups, np.int64).reshape(-1, 2) for meeting in meetings if meeting.are_pairs]
+    pairs = [np.array(cost.groups, np.int64).reshape(-1, 2) for cost in costs if cost.are_pairs]
     while True:
-        colors = [color, *(_met(table, color) for table in tables)]
+        colors = [color, *(_group_colors(table, color) for table in tables)]
         colors += [column for pair in pairs for column in _partners(pair, color)]
         after = _ids(np.stack(colors, axis=1))
         if after.max() == color.max():
@@ -78,22 +78,22 @@ def _ids(rows: Column) -> Ints:
     return np.asarray(inverse, np.int64).reshape(-1)
 
 
-def _durations(meeting: CollectiveCost, size: int) -> list[Ints]:
+def _durations(cost: CollectiveCost, size: int) -> list[Ints]:
     """Per device a number for the times of its group; for a permute as source and as target."""
-    positions = [0, 1] if meeting.are_pairs else [None]
+    positions = [0, 1] if cost.are_pairs else [None]
     columns = []
     for position in positions:
         times = np.full((size, 2), -1.0)
-        for group, before, moving in zip(meeting.groups, meeting.before_ns, meeting.moving_ns, strict=True):
+        for group, before, moving in zip(cost.groups, cost.before_ns, cost.moving_ns, strict=True):
             times[list(group) if position is None else group[position]] = before, moving
         columns.append(_ids(times.round(6)))
     return columns
 
 
-def _ways(meeting: CollectiveCost, torus: Torus) -> Ints:
+def _ways(cost: CollectiveCost, torus: Torus) -> Ints:
     """Per device a bit mask of the links out of its chip that its groups use."""
     masks = np.zeros(len(torus.places), np.int64)
-    for group, uses in zip(meeting.groups, meeting.uses, strict=True):
+    for group, uses in zip(cost.groups, cost.uses, strict=True):
         by_chip: dict[int, int] = {}
         for use in uses:
             by_chip[use // SLOTS] = by_chip.get(use // SLOTS, 0) | 1 << use % SLOTS
@@ -115,7 +115,7 @@ def _table(groups: Groups) -> Ints:
     return np.array([[*group, *[-1] * (widest - len(group))] for group in groups], np.int64).reshape(-1, widest)
 
 
-def _met(table: Ints, color: Ints) -> Ints:
+def _group_colors(table: Ints, color: Ints) -> Ints:
     """Per device a number for the colours of its group."""
     group_ids = np.full(color.size, -1, np.int64)
     if table.size:
@@ -149,9 +149,9 @@ class ClassCollective:
     groups_of_starts: Ints
 
     @classmethod
-    def of(cls, meeting: CollectiveCost, classes: Classes, torus: Torus) -> "ClassCollective":
+    def of(cls, cost: CollectiveCost, classes: Classes, torus: Torus) -> "ClassCollective":
         by_chip = _first_of_chip(torus)
-        containing = _containing(meeting.groups, set(classes.first.tolist()))
+        containing = _containing(cost.groups, set(classes.first.tolist()))
         groups: dict[tuple[object, ...], int] = {}
         rows: list[tuple[float, float, list[int], list[int]]] = []
         groups_of: list[list[int]] = []
@@ -161,9 +161,9 @@ class ClassCollective:
         for class_index in participants:
             mine = []
             for group in containing[int(classes.first[class_index])]:
-                members = sorted({int(classes.of[device]) for device in meeting.groups[group]})
-                ways = {int(classes.of[by_chip[use // SLOTS]]) * SLOTS + use % SLOTS for use in meeting.uses[group]}
-                before, moving = float(meeting.before_ns[group]), float(meeting.moving_ns[group])
+                members = sorted({int(classes.of[device]) for device in cost.groups[group]})
+                ways = {int(classes.of[by_chip[use // SLOTS]]) * SLOTS + use % SLOTS for use in cost.uses[group]}
+                before, moving = float(cost.before_ns[group]), float(cost.moving_ns[group])
                 key = (before, moving, tuple(members), frozenset(ways))
                 if key not in groups:
                     groups[key] = len(rows)

@@ -211,7 +211,7 @@ class CollectiveCosts:
     def __init__(self, torus: Torus, hardware: Hardware, notes: Notes):
         self._torus, self._hardware, self._notes = torus, hardware, notes
         self._exchanges: dict[tuple[str, Groups, Algorithm], Exchange] = {}
-        self._meetings: dict[tuple[object, ...], CollectiveCost] = {}
+        self._costs: dict[tuple[object, ...], CollectiveCost] = {}
 
     def of(self, comm: CollectiveOp) -> CollectiveCost:
         row = comm.row
@@ -223,14 +223,14 @@ class CollectiveCosts:
             return self._between_slices(row, groups)
         how = read_algorithm(row.kind, comm.text if "collective_algorithm_config" in comm.text else row.text)
         key = (row.kind, groups, how, row.payload_bytes)
-        if key not in self._meetings:
+        if key not in self._costs:
             if how.note:
                 self._notes.add(f"{row.name}: {how.note}")
             parts = self._exchange(row.kind, groups, how).parts(row.payload_bytes, self._hardware)
             uses = self._exchange(row.kind, groups, how).uses
             pairs = row.kind == "collective-permute"
-            self._meetings[key] = CollectiveCost(groups, pairs, parts.before, parts.moving, uses)
-        return self._meetings[key]
+            self._costs[key] = CollectiveCost(groups, pairs, parts.before, parts.moving, uses)
+        return self._costs[key]
 
     def _exchange(self, kind: str, groups: Groups, how: Algorithm) -> Exchange:
         key = (kind, groups, how)
@@ -241,11 +241,11 @@ class CollectiveCosts:
     def _between_slices(self, row: Collective, groups: Groups) -> CollectiveCost:
         """Over the data centre's network: every device sends its part over its share of its host's network cards."""
         key = ("dcn", groups, row.device_bytes)
-        if key not in self._meetings:
+        if key not in self._costs:
             sent = [max((float(row.device_bytes[device]) for device in group), default=0.0) for group in groups]
             moving = np.array(sent) / self._hardware.dcn_bytes_per_ns
             before = np.where(moving > 0, self._hardware.dcn_launch_ns, 0.0)
             uses = tuple(frozenset(int(self._torus.chip[device]) * SLOTS + TO_NETWORK for device in g) for g in groups)
             pairs = row.kind == "collective-permute"
-            self._meetings[key] = CollectiveCost(groups, pairs, before, moving, uses)
-        return self._meetings[key]
+            self._costs[key] = CollectiveCost(groups, pairs, before, moving, uses)
+        return self._costs[key]

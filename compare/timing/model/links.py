@@ -1,8 +1,8 @@
 """The links of the torus: which ones a set of messages uses, and the load of each.
 
-A message goes along x, then y, then z, the shorter way round a ring; half way round, from an even place upwards and
-from an odd one downwards.  A link is one way: a pair of neighbours has two.  Devices of one chip talk over a link of
-their own.
+A message goes along x, then y, then z, in the shorter direction of a ring; at half a ring, upwards from an even
+coordinate and downwards from an odd one.  A link is one way: a pair of neighbours has two.  The devices of one chip
+have a link of their own.
 """
 
 from dataclasses import dataclass

@@ -62,13 +62,13 @@ def simulate(
     values = Evaluator(DeviceNumbering(module.replica_count, partitions, slices, torus.ids if slices > 1 else ()))
     schedule = Schedule(module, carriers=map_event_names(module, rows), values=values, costs=Costs(hardware))
     nodes = schedule.nodes()
-    meetings = CollectiveCosts(torus, hardware, schedule.notes)
-    comms, choices = _met(nodes)
-    costs = {id(comm): meetings.of(comm) for comm in comms}
-    alike = {id(meeting): meeting for meeting in costs.values()}
+    collective_costs = CollectiveCosts(torus, hardware, schedule.notes)
+    comms, choices = _list_collectives(nodes)
+    costs = {id(comm): collective_costs.of(comm) for comm in comms}
+    alike = {id(cost): cost for cost in costs.values()}
     classes = group_devices(torus, list(alike.values()), [choice.taken for choice in choices])
-    rendezvous = {key: ClassCollective.of(meeting, classes, torus) for key, meeting in alike.items()}
-    step = _Step(classes, {key: rendezvous[id(meeting)] for key, meeting in costs.items()}, schedule.notes)
+    rendezvous = {key: ClassCollective.of(cost, classes, torus) for key, cost in alike.items()}
+    step = _Step(classes, {key: rendezvous[id(cost)] for key, cost in costs.items()}, schedule.notes)
     step.play(nodes)
     step.finish()
     return _timeline(step, name)
@@ -84,7 +84,7 @@ def _slices(module: Module, plan: Plan) -> int:
     return num_devices // in_module
 
 
-def _met(nodes: Sequence[Node]) -> tuple[list[CollectiveOp], list[Conditional]]:
+def _list_collectives(nodes: Sequence[Node]) -> tuple[list[CollectiveOp], list[Conditional]]:
     """The collectives, without their dones, and the conditionals."""
     comms: list[CollectiveOp] = []
     choices: list[Conditional] = []
@@ -155,15 +155,17 @@ class _Step:
 
     def _whole(self, comm: CollectiveOp) -> None:
         begun = self.clocks.now
-        met = self.clocks.meet(self.rendezvous[id(comm)], self.active)
-        self.clocks.wait(met.end, self.active)
-        self.record.mark(Label(comm.name, COMMUNICATION, row=comm.row), begun, met.end, met.ready - begun, self.active)
+        times = self.clocks.start_collective(self.rendezvous[id(comm)], self.active)
+        self.clocks.wait(times.end, self.active)
+        self.record.mark(
+            Label(comm.name, COMMUNICATION, row=comm.row), begun, times.end, times.ready - begun, self.active
+        )
 
     def _start(self, comm: CollectiveOp) -> None:
         now = self.clocks.now
-        met = self.clocks.meet(self.rendezvous[id(comm)], self.active)
+        times = self.clocks.start_collective(self.rendezvous[id(comm)], self.active)
         self.record.mark(Label(comm.name, PART, row=comm.row), now, now, None, self.active)
-        flight = _Flight(self.points, comm.name, comm.row, now, met.ready, met.end, self.active)
+        flight = _Flight(self.points, comm.name, comm.row, now, times.ready, times.end, self.active)
         self.flights.setdefault(comm.row.name, []).append(flight)
 
     def _done(self, comm: CollectiveOp) -> None:

@@ -123,7 +123,7 @@ class Schedule:
             carrier = self._carriers.get(item.name)
             part = "" if carrier is None or item.opcode == "call" else carrier.part
             if carrier is not None and part in ("whole", "start", "done"):
-                self._talk(builder, item, carrier)
+                self._add_collective(builder, item, carrier)
             elif part == "between":
                 pass
             elif item.opcode == "while":
@@ -141,7 +141,7 @@ class Schedule:
                 self._compute(builder, item)
         return builder.done()
 
-    def _talk(self, builder: "_Nodes", item: Instruction, carrier: EventRole) -> None:
+    def _add_collective(self, builder: "_Nodes", item: Instruction, carrier: EventRole) -> None:
         if carrier.part == "start" and item.opcode == "fusion":
             self._compute(builder, item)  # the fusion's compute comes before its start
         ends = self._ended(item, carrier) if carrier.part == "done" else ()

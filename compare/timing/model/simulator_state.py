@@ -93,7 +93,7 @@ class SimulatorState:
         self.wait(waiting.pop(0) + self.taken, active)
         return True
 
-    def meet(self, rendezvous: ClassCollective, active: Mask) -> CollectiveTimes:
+    def start_collective(self, rendezvous: ClassCollective, active: Mask) -> CollectiveTimes:
         """Start a collective: it proceeds when the last member has arrived and its links are free."""
         ready, end = self.now.copy(), self.now.copy()
         participants = rendezvous.participants

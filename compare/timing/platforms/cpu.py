@@ -42,10 +42,10 @@ def op_events(space: Space) -> DeviceEvents:
     ops = np.flatnonzero(np.asarray(names != ""))
     if not ops.size:
         return DeviceEvents(events=no_events())
-    met = find_arrivals(threads)
-    devices = _devices(threads, ops, met)
+    arrivals = find_arrivals(threads)
+    devices = _devices(threads, ops, arrivals)
     start, until = threads.time(threads.begins[ops]), find_ends(threads, ops, devices.completed_ps)
-    waits = _waits(threads, ops, met)
+    waits = _waits(threads, ops, arrivals)
     call_ends = threads.time(threads.ends[ops])
     late = np.isnan(waits) & (until.resumed_ps > call_ends)
     events = frame(
@@ -91,13 +91,13 @@ class _Devices:
     """Whether devices have other numbers than the process gives them."""
 
 
-def _devices(threads: Threads, ops: Ints, met: Arrivals) -> _Devices:
+def _devices(threads: Threads, ops: Ints, arrivals: Arrivals) -> _Devices:
     complete = threads.events_named(COMPLETE)
     events = np.concatenate([ops, complete])
     own_device, own_run = threads.numbers("device_ordinal")[events], threads.numbers("run_id")[events]
     is_named = (own_device != NONE) & (own_run != NONE)
     # Groups name devices by the process's numbers, which in torch_xla seem to be the indices in the program.
-    launches = find_launches(threads, events, None if is_named.all() else met)
+    launches = find_launches(threads, events, None if is_named.all() else arrivals)
     index_of = device_places(threads) if is_named.any() else {}
     renumbered = any(number != ordinal for number, ordinal in index_of.items())
     device = np.where(is_named, _renumber(own_device, index_of) if renumbered else own_device, launches.device)
@@ -158,13 +158,13 @@ def _modules(threads: Threads, ops: Ints) -> pd.Categorical:
     return words_by_code(pair, words)
 
 
-def _waits(threads: Threads, ops: Ints, met: Arrivals) -> Floats:
+def _waits(threads: Threads, ops: Ints, arrivals: Arrivals) -> Floats:
     """How long each operation waits in rendezvous; NaN without one."""
     spans = Spans.of(threads.begins[ops], threads.ends[ops])
-    op = spans.innermost(threads.begins[met.event])
+    op = spans.innermost(threads.begins[arrivals.event])
     waits = np.full(ops.size, np.nan)
     waits[op[op >= 0]] = 0.0
-    np.add.at(waits, op[op >= 0], met.wait_ns[op >= 0])
+    np.add.at(waits, op[op >= 0], arrivals.wait_ns[op >= 0])
     return waits
 
 

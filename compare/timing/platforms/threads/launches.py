@@ -29,25 +29,25 @@ class Launches:
     """The event that launched its run, or, where unknown, the first rendezvous of its devices; -1 unknown."""
 
 
-def find_launches(threads: Threads, events: Ints, met: Arrivals | None = None) -> Launches:
-    """The device and run of each event.  met: arrivals, where groups number devices by their index in the program."""
+def find_launches(threads: Threads, events: Ints, arrivals: Arrivals | None = None) -> Launches:
+    """The device and run of each event.  arrivals: where groups number devices by their index in the program."""
     graph = LaunchGraph(threads)
     node = _executions(graph, threads.begins[events])
     roots = np.unique(node[node >= 0])
     run, device = graph.run[roots], graph.device[roots]
-    indices = np.arange(1 + max(int(graph.device.max(initial=0)), met.highest if met else 0))
+    indices = np.arange(1 + max(int(graph.device.max(initial=0)), arrivals.highest if arrivals else 0))
     possible = (device[:, None] == indices) | (device < 0)[:, None]
     if (node >= 0).all():  # else something was running when the profile began, and what waited then is not shown
         for late in match_waiting_launches(graph, threads, roots[device < 0]):
             rows = np.searchsorted(roots, late.executions)
             run[rows] = late.run
             possible[rows] = [np.isin(indices, may) for may in late.devices]
-    if met is not None:
-        execution = _executions(graph, threads.begins[met.event])
+    if arrivals is not None:
+        execution = _executions(graph, threads.begins[arrivals.event])
         ours = np.flatnonzero(np.isin(execution, roots))
         row = np.searchsorted(roots, execution[ours])
-        _keep_members(possible, row, met.group[ours], met)
-        run = _run_together(run, row, met.round[ours], met.event[ours])
+        _keep_members(possible, row, arrivals.group[ours], arrivals)
+        run = _run_together(run, row, arrivals.round[ours], arrivals.event[ours])
     _take_part_once(possible, run)
     device = np.where(possible.sum(axis=1) == 1, possible.argmax(axis=1), -1)
     row = np.where(node >= 0, np.searchsorted(roots, node), -1)
@@ -92,10 +92,10 @@ def _executions(graph: LaunchGraph, positions: Ints) -> Ints:
     return np.append(graph.root, -1)[node]
 
 
-def _keep_members(possible: _Possible, row: Ints, group: Ints, met: Arrivals) -> None:
+def _keep_members(possible: _Possible, row: Ints, group: Ints, arrivals: Arrivals) -> None:
     """Keep only devices that belong to every group of an execution."""
     for execution, group_index in np.unique(np.stack([row, group]), axis=1).T.tolist():
-        if members := met.members[group_index]:
+        if members := arrivals.members[group_index]:
             possible[execution] &= np.isin(np.arange(possible.shape[1]), list(members))
 
 
