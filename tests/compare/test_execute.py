@@ -57,12 +57,12 @@ def test_the_report_follows_its_schema(report):
 
 @pytest.mark.parametrize(("arm", "cell"), MEASURED)
 def test_five_steps_of_eight_devices_were_measured_and_every_communication_traced(arms, arm, cell):
-    found = arms[arm]["profiles"][cell]
-    timing = found["timing"]
+    measured = arms[arm]["profiles"][cell]
+    timing = measured["timing"]
     assert (timing["source"], timing["devices"], timing["steps"]) == ("measured", 8, 5)
     assert timing["unjoined_events"] == 0
     assert timing["label"].startswith("measured on 8 virtual CPU devices")
-    assert found["case"]["model"]["layers"] == 4
+    assert measured["case"]["model"]["layers"] == 4
 
 
 def test_every_timeline_runs_each_collective_as_often_as_its_program_says(arms):
@@ -112,16 +112,16 @@ def test_the_door_reads_the_same_from_the_profile_alone(folder, arms, arm, cell)
     place = folder / arm / "decode" / cell / "trace"
     done = python("compare.trace", str(place), "--mesh", "tp4pp2", "--json", cache=folder, cwd=folder)
     assert done.returncode == 0, done.stderr
-    found, expected = json.loads(done.stdout), arms[arm]["profiles"][cell]["timing"]
+    printed, expected = json.loads(done.stdout), arms[arm]["profiles"][cell]["timing"]
     for name in ("source", "devices", "steps", "unjoined_events"):
-        assert found[name] == expected[name]
-    assert found["per_step"] == {name: value for name, value in expected["per_step"].items() if name != "by_scope"}
+        assert printed[name] == expected[name]
+    assert printed["per_step"] == {name: value for name, value in expected["per_step"].items() if name != "by_scope"}
 
 
 def test_both_arms_are_held_against_each_other_modelled_and_measured(report):
-    found = report["phases"]["decode"]["time_differences"]
-    assert set(found) >= {"modelled", "cpu"}
-    for diff in found.values():
+    differences = report["phases"]["decode"]["time_differences"]
+    assert set(differences) >= {"modelled", "cpu"}
+    for diff in differences.values():
         assert {diff["left"]["arm"], diff["right"]["arm"]} == {"jax", "torchxla"}
         core = [row for row in diff["by_scope"] if (row["scope"], row["axes"]) == ("layer.attention.core", "tp")]
         assert core

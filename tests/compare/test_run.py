@@ -103,15 +103,15 @@ def test_extra_bytes_add_up_from_common_framework_and_partitioner(report):
 
 
 def test_a_pinned_jax_program_adds_nothing_but_bubble_and_replicas(report):
-    for found in report["phases"].values():
-        jax = found["arms"]["jax"]
+    for phase_report in report["phases"].values():
+        jax = phase_report["arms"]["jax"]
         assert jax["totals"]["induced"] == jax["totals"]["unserved"] == 0
         assert {cause for row in jax["collectives"] for cause in row["causes"]} <= {"bubble", "replicated"}
 
 
 def test_what_torchxla_adds_is_its_attention_call_and_einsum_adds_nothing(report):
-    for found in report["phases"].values():
-        torch = found["arms"]["torchxla"]
+    for phase_report in report["phases"].values():
+        torch = phase_report["arms"]["torchxla"]
         scopes = {row["scope"] for row in torch["collectives"] if row["induced_bytes"]}
         assert scopes == {"layer.attention.core"}
         assert torch["controls"]["tpu+einsum"]["totals"]["induced"] == 0
@@ -132,10 +132,10 @@ def test_every_program_was_compiled_by_the_same_compiler(folder):
 
 def test_the_tables_answer_sql(folder, report):
     sql = f"select arm, sum(induced_bytes) from '{folder}/tables/collectives.parquet' where cell = 'tpu' group by arm"
-    found = dict(duckdb.sql(sql).fetchall())
+    answers = dict(duckdb.sql(sql).fetchall())
     induced = {arm: sum(report["phases"][phase]["arms"][arm]["totals"]["induced"] for phase in report["phases"])
              for arm in ARMS}  # fmt: skip
-    assert found == induced
+    assert answers == induced
 
 
 def test_the_words_fit_100_columns_and_end_in_the_page(done, folder):
@@ -176,9 +176,9 @@ def test_an_arm_that_is_not_installed_costs_only_itself(scratch, folder):
     words = ("--mesh", "tp4pp2", "--model", "tiny", "--seq", "128")
     done = run(*words, cache=scratch / "cache2", out=scratch / "half", python=(sys.executable, "-S"), path=(site,))
     assert done.returncode == 1, done.stderr
-    found = json.loads((Path(done.stdout.splitlines()[-1]).parent / "report.json").read_text())
-    assert found["arms"]["jax"]["status"] == "ok"
-    assert found["arms"]["torchxla"]["status"] == "not-installed"
+    written = json.loads((Path(done.stdout.splitlines()[-1]).parent / "report.json").read_text())
+    assert written["arms"]["jax"]["status"] == "ok"
+    assert written["arms"]["torchxla"]["status"] == "not-installed"
     assert "pip install -e '.[torchxla]'" in done.stdout.replace("\n", " ")
 
 
@@ -195,8 +195,8 @@ def test_on_two_slices_the_attention_s_gathers_are_still_the_attention_s(scratch
     words = ("--mesh", "dp2tp4@2xv5e:2x2", "--model", "tiny", "--seq", "128", "--phase", "prefill", "--arm", "torchxla")
     done = run(*words, cache=scratch / "cache4", out=scratch / "slices")
     assert done.returncode == 0, done.stderr
-    found = json.loads((Path(done.stdout.splitlines()[-1]).parent / "report.json").read_text())
-    torch = found["phases"]["prefill"]["arms"]["torchxla"]
+    written = json.loads((Path(done.stdout.splitlines()[-1]).parent / "report.json").read_text())
+    torch = written["phases"]["prefill"]["arms"]["torchxla"]
     scopes = {row["scope"] for row in torch["collectives"] if row["induced_bytes"]}
     assert scopes <= {"layer.attention.core", "layer.attention.qkv"}
     assert torch["totals"]["unserved"] == torch["totals"]["inflated"] == 0

@@ -123,12 +123,12 @@ def test_a_scope_that_is_only_a_neighbours_is_not_held_against_a_row():
 def test_a_lost_scope_that_other_neighbours_tell_is_told():
     text = program(SUM.partition(", metadata")[0])
     programs = (
-        text.replace("negate(p0)", f'negate(p0), metadata={{op_name="{one}/neg"}}')
-        for one in ("layer.mlp.up", "layer.mlp.down")
+        text.replace("negate(p0)", f'negate(p0), metadata={{op_name="{first}/neg"}}')
+        for first in ("layer.mlp.up", "layer.mlp.down")
     )
-    diff = match(*(collectives(read(one), AXES) for one in programs))
+    diff = match(*(collectives(read(first), AXES) for first in programs))
     assert diff.is_empty
-    assert [(one.scope, other.scope) for one, other in diff.rescoped] == [("layer.mlp.up", "layer.mlp.down")]
+    assert [(first.scope, other.scope) for first, other in diff.rescoped] == [("layer.mlp.up", "layer.mlp.down")]
     assert "1 without a scope of their own, next to other neighbours (layer.mlp.up → layer.mlp.down)" in verdict(
         told_of(diff)
     )

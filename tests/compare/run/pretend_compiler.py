@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.compare.verdict.toy_hlo import GATHER, SUM, program
 
-asked, out = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
-text = Path(asked["program"]).read_text()
+request, out = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
+text = Path(request["program"]).read_text()
 if "fails" in text:
     sys.exit("the compiler says no")
 print(json.dumps({"stage": "compile"}), flush=True)
@@ -17,6 +17,6 @@ print(json.dumps({"stage": "compile"}), flush=True)
 (out / "optimized.hlo.gz").write_bytes(gzip.compress(program(SUM, GATHER).encode()))
 (out / "passes.tar.xz").write_bytes(b"recorded")
 meshes = ['sdy.mesh @mesh = <["data"=2, "tensor"=4]>'] if "meshed" in text else []
-found = {"num_slices": 1, "topology": asked["topology"] or "v5e:2x4", "versions": {"libtpu": "0"}, "device_ids": []}
-found["meshes"] = meshes
-(out / "compiled.json").write_text(json.dumps(found))
+about = {"num_slices": 1, "topology": request["topology"] or "v5e:2x4", "versions": {"libtpu": "0"}, "device_ids": []}
+about["meshes"] = meshes
+(out / "compiled.json").write_text(json.dumps(about))

@@ -52,7 +52,7 @@ def sweep() -> Sweep:
 
 def test_a_line_is_of_a_case_and_a_phase_with_the_arms_side_by_side(sweep: Sweep) -> None:
     lines = case_lines(sweep)
-    assert [(one.mesh, one.phase) for one in lines[:4]] == [
+    assert [(line.mesh, line.phase) for line in lines[:4]] == [
         ("tp4pp2", "prefill"), ("tp4pp2", "decode"), ("dp2tp4", "prefill"), ("dp2tp4", "decode"),
     ]  # fmt: skip
     first, _, crashed, *_, idle = lines

@@ -44,23 +44,23 @@ def test_the_page_asks_every_kind() -> None:
 
 def test_a_third_of_the_questions_are_on_the_partitioner_or_on_two_axes_and_all_kinds_of_programs_are_asked() -> None:
     questions = [draw_question(seed) for seed in range(310)]
-    decided = [one for one in questions if any(name.startswith("decide-") for name in one.rules)]
+    decided = [question for question in questions if any(name.startswith("decide-") for name in question.rules)]
     assert len(decided) >= 310 / 3
-    assert sum(len(one.lesson.mesh) == 2 for one in questions) >= 310 / 5
+    assert sum(len(question.lesson.mesh) == 2 for question in questions) >= 310 / 5
     for program in ("jax/shardy", "jax/gspmd", "torchxla/gspmd"):
-        assert sum(one.program == program for one in questions) >= 30, program
-    assert sum(one.program == "torchxla/gspmd" and len(one.lesson.mesh) == 2 for one in questions) >= 10
+        assert sum(question.program == program for question in questions) >= 30, program
+    assert sum(question.program == "torchxla/gspmd" and len(question.lesson.mesh) == 2 for question in questions) >= 10
 
 
 def test_sizes_lie_on_both_sides_of_a_border() -> None:
     """One contracting dim split, y whole: the sum below D = F or D = T, the gather from there on."""
     relations = set()
     for seed in range(0, 3100):
-        one = draw_question(seed)
-        if one.rules[0] in ("decide-sum-narrow", "decide-sum-wide"):
-            sizes, in_x = one.lesson.sizes, one.lesson.splits["x"][1] is not None
+        question = draw_question(seed)
+        if question.rules[0] in ("decide-sum-narrow", "decide-sum-wide"):
+            sizes, in_x = question.lesson.sizes, question.lesson.splits["x"][1] is not None
             border = sizes["F" if in_x else "T"] - sizes["D"]
-            (move,) = one.lesson.needs
+            (move,) = question.lesson.needs
             assert (move.kind == "all-reduce") == (border < 0), seed
             relations.add(border)
     assert relations == {-128, 0, 128}
@@ -95,4 +95,4 @@ LETTERS = {"T": 64, "D": 32, "F": 16, "dp": 2, "tp": 4}
     ],
 )
 def test_a_matmul_is_worked_out_one_axis_at_a_time(cases, moves) -> None:
-    assert [(one.collective, evaluate_formula(one.formula, LETTERS)) for one in moves_of(cases)] == moves
+    assert [(move.collective, evaluate_formula(move.formula, LETTERS)) for move in moves_of(cases)] == moves
