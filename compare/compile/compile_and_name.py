@@ -57,7 +57,7 @@ class CompileJob:
                 self.begin("passes")
                 packed, why = pass_dump.pack_dump(dump, strip=self._stripped)
         (hlo,) = executable.hlo_modules()
-        text, before = (self._stripped(one) for one in (hlo.to_string(), before))
+        text, before = (self._stripped(module_text) for module_text in (hlo.to_string(), before))
         return CompiledProgram(executable=executable, text=text, before=before, packed=packed, why=why)
 
     def restore_names(self, compiled: CompiledProgram, *, program: Any) -> op_names.RestoredNames:
@@ -82,8 +82,8 @@ class CompileJob:
 
 def _share_channels(module: Any) -> bool:
     """Whether two collectives have one channel, as JAX gives all collectives of a `shard_map`."""
-    found = Counter(_handle(op).handle for op in _with_channels(module) if op.name in _COLLECTIVES)
-    return any(times > 1 for times in found.values())
+    uses = Counter(_handle(op).handle for op in _with_channels(module) if op.name in _COLLECTIVES)
+    return any(times > 1 for times in uses.values())
 
 
 def _part_channels(module: Any) -> None:
@@ -106,12 +106,12 @@ def _handle(op: Any) -> Any:
 
 
 def _with_channels(module: Any) -> list[Any]:
-    found: list[Any] = []
+    operations: list[Any] = []
 
     def visit(op: Any) -> Any:
         if _CHANNEL in op.attributes:
-            found.append(op)
+            operations.append(op)
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
-    return found
+    return operations

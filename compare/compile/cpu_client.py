@@ -35,10 +35,10 @@ class CpuProgram:
         Raises `RefusedError` when the two do not fit, `WorkerError` when XLA gives up.
         """
         self._parameters, self._outputs = about["parameters"], about["outputs"]
-        asked = about["compile_options"]
-        client = xla_client.make_cpu_client(num_devices=_num_devices(asked))
+        compile_options = about["compile_options"]
+        client = xla_client.make_cpu_client(num_devices=_num_devices(compile_options))
         self._devices = list(client.devices())
-        module, options = compiler.parse_stablehlo(bytecode), compiler.build_options(asked, self._devices)
+        module, options = compiler.parse_stablehlo(bytecode), compiler.build_options(compile_options, self._devices)
         devices = xla_client.DeviceList(tuple(self._devices))
         try:
             self._executable = client.compile_and_load(module, devices, options)
@@ -46,8 +46,8 @@ class CpuProgram:
             raise WorkerError(f"XLA could not compile it for CPUs: {' '.join(str(error).split())[:500]}") from error
         (hlo,) = self._executable.hlo_modules()
         shape = xla_client.XlaComputation(hlo.as_serialized_hlo_module_proto()).program_shape()
-        self._taken, made = list(shape.parameter_shapes()), shape.result_shape()
-        self._made = list(made.tuple_shapes()) if made.is_tuple() else [made]
+        self._taken, result_shape = list(shape.parameter_shapes()), shape.result_shape()
+        self._made = list(result_shape.tuple_shapes()) if result_shape.is_tuple() else [result_shape]
         if (len(self._taken), len(self._made)) != (len(self._parameters), len(self._outputs)):
             raise RefusedError(
                 f"about.json does not fit the program: it has {len(self._taken)} parameters and {len(self._made)} "
@@ -69,10 +69,10 @@ class CpuProgram:
 
     def step(self) -> None:
         """Run it once and wait; results take the place of the parameters of their names."""
-        made = self._executable.execute_sharded(self._arguments).consume_with_handlers(self._handlers())
-        xla_client.batched_block_until_ready(made)
+        results = self._executable.execute_sharded(self._arguments).consume_with_handlers(self._handlers())
+        xla_client.batched_block_until_ready(results)
         places = {row["name"]: at for at, row in enumerate(self._parameters)}
-        for row, array in zip(self._outputs, made, strict=True):
+        for row, array in zip(self._outputs, results, strict=True):
             if row["name"] in places:
                 self._arguments[places[row["name"]]] = array
 
@@ -90,15 +90,15 @@ class CpuProgram:
             for row, local, sharding in zip(self._outputs, self._made, shardings, strict=True)
         ]
 
-    def _shardings(self, found: Sequence[Any] | None, rows: Sequence[Any]) -> list[Any]:
+    def _shardings(self, shardings: Sequence[Any] | None, rows: Sequence[Any]) -> list[Any]:
         """XLA names none for a program of one device."""
         devices = xla_client.DeviceList(tuple(self._devices))
-        whole = xla_client.HloSharding.replicate()
-        return [xla_client.GSPMDSharding(devices, each) for each in found or [whole] * len(rows)]
+        replicated = xla_client.HloSharding.replicate()
+        return [xla_client.GSPMDSharding(devices, each) for each in shardings or [replicated] * len(rows)]
 
 
-def _num_devices(asked: Mapping[str, Any]) -> int:
-    counts = {name: asked.get(name, 1) for name in ("num_replicas", "num_partitions")}
+def _num_devices(options: Mapping[str, Any]) -> int:
+    counts = {name: options.get(name, 1) for name in ("num_replicas", "num_partitions")}
     for name, count in counts.items():
         if type(count) is not int or count < 1:
             raise RefusedError(f"{name} is {count!r} in about.json; it is a whole number from 1")

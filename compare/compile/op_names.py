@@ -34,8 +34,8 @@ class RestoredNames:
 
 def read_text_with_names(folder: Path) -> str:
     """That text; empty where there is none."""
-    found = sorted(folder.glob(f"*.Megascale.*before_{PASS}.txt"))
-    return found[0].read_text() if found else ""
+    dumps = sorted(folder.glob(f"*.Megascale.*before_{PASS}.txt"))
+    return dumps[0].read_text() if dumps else ""
 
 
 def restore_names(text: str, before: str, *, twin: tuple[str, str] | None = None) -> RestoredNames:
@@ -45,12 +45,12 @@ def restore_names(text: str, before: str, *, twin: tuple[str, str] | None = None
     into the same but for its channels.
     """
     source = twin if twin and _without_channels(twin[0]) == _without_channels(text) else (text, before)
-    found = _lost(*source)
+    lost = _lost(*source)
     lines = text.split("\n")
-    for number, metadata in found.items():
+    for number, metadata in lost.items():
         head, config, rest = lines[number].partition(", backend_config=")
         lines[number] = head + metadata + config + rest
-    return RestoredNames("\n".join(lines), len(found), sum(map(bool, found.values())))
+    return RestoredNames("\n".join(lines), len(lost), sum(map(bool, lost.values())))
 
 
 def _lost(text: str, before: str) -> dict[int, str]:
@@ -89,7 +89,7 @@ class _Known:
             # Of a permute, what stays within slices stands beside what is sent, and keeps the channel.
             if item.name not in sent or item.opcode.startswith("collective-permute"):
                 by_channel.setdefault(_channel(item), set()).add(metadata)
-        return cls(by_name, {key: frozenset(found) for key, found in by_channel.items()})
+        return cls(by_name, {key: frozenset(names) for key, names in by_channel.items()})
 
     def metadata(self, item: Instruction) -> str:
         if item.opcode in ("send", "recv"):

@@ -98,11 +98,13 @@ def _integer(attributes: Any, name: str) -> int | None:
 
 
 def _main(module: Any) -> Any:
-    found = [operation for operation in module.body.operations if operation.operation.name == "func.func"]
-    named = [one for one in found if ir.StringAttr(one.operation.attributes["sym_name"]).value == "main"]
-    if not named and len(found) != 1:
+    functions = [operation for operation in module.body.operations if operation.operation.name == "func.func"]
+    named = [
+        function for function in functions if ir.StringAttr(function.operation.attributes["sym_name"]).value == "main"
+    ]
+    if not named and len(functions) != 1:
         raise RefusedError("the program has no function main")
-    return (named or found)[0]
+    return (named or functions)[0]
 
 
 def _rows(main: Any, name: str, count: int) -> list[Any]:

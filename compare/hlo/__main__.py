@@ -15,12 +15,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="The collectives of compiled HLO text: compiled.as_text(), or a file of --xla_dump_hlo_as_text.",
         epilog="example: python -m compare.hlo optimized.hlo.gz --axes data=2,tensor=4 --json",
     )
-    told = "HLO text, also gzipped; - reads it from standard input; or a folder of table.save(…), which knows its axes"
-    parser.add_argument("file", metavar="FILE", help=told)
+    file_help = (
+        "HLO text, also gzipped; - reads it from standard input; or a folder of table.save(…), which knows its axes"
+    )
+    parser.add_argument("file", metavar="FILE", help=file_help)
     add_axes(parser)
     add_names(parser)
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
-    asked = parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
 
     from compare.hlo.collectives.collectives import collectives
     from compare.hlo.collectives.pre_partitioning import check_partitioned
@@ -29,24 +31,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     from compare.user_program.program_mesh import reading_axes
     from compare.user_program.saved_program import is_saved, read_saved
 
-    axes, names = axes_of(asked), names_of(asked)
-    saved = read_saved(Path(asked.file)) if is_saved(Path(asked.file)) else None
-    module = read(saved.text) if saved else read_file(asked.file)
+    axes, names = axes_of(arguments), names_of(arguments)
+    saved = read_saved(Path(arguments.file)) if is_saved(Path(arguments.file)) else None
+    module = read(saved.text) if saved else read_file(arguments.file)
     ids: tuple[int, ...] = ()
     if saved:
-        axes, ids = reading_axes(axes, tuple(saved.axes.items()), name=asked.file), saved.device_ids
+        axes, ids = reading_axes(axes, tuple(saved.axes.items()), name=arguments.file), saved.device_ids
         names = names.fill_from(saved.names)
     rows = collectives(module, axes, device_ids=ids, names=names)
     if not rows:
         check_partitioned(module)
-    if asked.json:
+    if arguments.json:
         print_json([row.public() for row in rows])
     else:
         from compare.render.collectives_table import compiled_text, print_rows
 
         print_rows(rows, how=compiled_text(saved.compiled) if saved else "", notes=saved.notes if saved else ())
     if not saved:
-        hint_axes(asked, [row.axes for row in rows])
+        hint_axes(arguments, [row.axes for row in rows])
     return 0
 
 

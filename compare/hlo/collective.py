@@ -129,8 +129,8 @@ class Collective:
 
     def public(self) -> dict[str, object]:
         """The columns that other people's scripts rely on, in their order."""
-        told = {column: getattr(self, column) for column in PUBLIC}
-        return told | {"changes": [change.public() for change in self.changes], "inferred": list(self.inferred)}
+        columns = {column: getattr(self, column) for column in PUBLIC}
+        return columns | {"changes": [change.public() for change in self.changes], "inferred": list(self.inferred)}
 
 
 PUBLIC = (

@@ -64,11 +64,11 @@ def pack(folder: Path, *, strip: Callable[[str], str]) -> bytes:
     for path in files:
         sizes[_module(path)] += path.stat().st_size
     number, name = sizes.most_common(1)[0][0]
-    own = [path for path in files if _module(path) == (number, name) and _DUMP.search(path.name)]
-    own += [path for path in files if _module(path)[1] == name and _FIRST.search(path.name)][:1]
+    dumps = [path for path in files if _module(path) == (number, name) and _DUMP.search(path.name)]
+    dumps += [path for path in files if _module(path)[1] == name and _FIRST.search(path.name)][:1]
     packed = io.BytesIO()
     with lzma.open(packed, "wb", filters=_FILTERS) as stream, tarfile.open(fileobj=stream, mode="w|") as tar:
-        for path in sorted(own, key=lambda path: _order(path.name)):
+        for path in sorted(dumps, key=lambda path: _order(path.name)):
             text = strip(path.read_text(encoding="utf-8")).encode()
             entry = tarfile.TarInfo(_short(path.name))  # no time, no owner: the same program gives the same bytes
             entry.size = len(text)
@@ -109,11 +109,11 @@ class _Unpacked:
                 raise EOFError("the end is missing")
             pieces.append(piece)
             size -= len(piece)
-        found = b"".join(pieces)
-        self._read += len(found)
+        data = b"".join(pieces)
+        self._read += len(data)
         if self._read > MOST_BYTES:
             raise HloError(f"the recorded passes are more than {MOST_BYTES >> 20} MiB, which is the most that is read")
-        return found
+        return data
 
 
 def spans(snapshots: Sequence[Snapshot]) -> list[str]:
@@ -123,25 +123,25 @@ def spans(snapshots: Sequence[Snapshot]) -> list[str]:
     it is the end of the compile.
     """
     names, runs = [], _runs(snapshots)
-    for at, one in enumerate(snapshots):
+    for at, snapshot in enumerate(snapshots):
         inside = [name for begin, end, name in runs if begin <= at < end]
         if inside:
             names.append(inside[0])
         else:
             following = snapshots[at + 1] if at + 1 < len(snapshots) else None
-            begin = _word(one.after, one.pipeline) if one.after else "the program"
+            begin = _word(snapshot.after, snapshot.pipeline) if snapshot.after else "the program"
             names.append(f"from {begin} to {_word(following.before, following.pipeline) if following else 'the end'}")
     return names
 
 
 def _runs(snapshots: Sequence[Snapshot]) -> list[tuple[int, int, str]]:
     """(index before, index after, name) of each recorded run of a pass, the shortest span first."""
-    found = []
-    for begin, one in enumerate(snapshots):
-        ends = (at for at in range(begin + 1, len(snapshots)) if one.runs_into(snapshots[at]))
-        if one.before and (end := next(ends, None)) is not None:
-            found.append((begin, end, one.before))
-    return sorted(found, key=lambda run: run[1] - run[0])
+    runs = []
+    for begin, snapshot in enumerate(snapshots):
+        ends = (at for at in range(begin + 1, len(snapshots)) if snapshot.runs_into(snapshots[at]))
+        if snapshot.before and (end := next(ends, None)) is not None:
+            runs.append((begin, end, snapshot.before))
+    return sorted(runs, key=lambda run: run[1] - run[0])
 
 
 def _word(name: str, pipeline: str) -> str:

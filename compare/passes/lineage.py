@@ -84,8 +84,8 @@ def trace_lineage(snapshots: Sequence[Snapshot], optimized: str) -> dict[str, Tr
     if len(texts) < 2:
         return {}
     names = spans([item for item, _ in texts[:-1]])
-    first, begun = texts[0]
-    tracks = {item.name: _at_first(item, first) for item in begun}
+    first, snapshot = texts[0]
+    tracks = {item.name: _at_first(item, first) for item in snapshot}
     for at, (span, (item, before), (_, after)) in enumerate(zip(names, texts, texts[1:], strict=False)):
         tracks = _step(_Moment(at, span, item.text), before, after, tracks)
     return tracks
@@ -102,11 +102,11 @@ class _Moment:
 
     def lines_by_op_name(self, op_names: Collection[str]) -> dict[str, tuple[str, ...]]:
         """`op_name` -> the first lines of the text that have it."""
-        found: dict[str, list[str]] = {}
+        by_op_name: dict[str, list[str]] = {}
         for line in _OP_NAME_LINE.finditer(self.text) if op_names else ():
-            if line[2] in op_names and len(lines := found.setdefault(line[2], [])) < MOST_LINES:
+            if line[2] in op_names and len(lines := by_op_name.setdefault(line[2], [])) < MOST_LINES:
                 lines.append(line[1].strip())
-        return {name: tuple(lines) for name, lines in found.items()}
+        return {name: tuple(lines) for name, lines in by_op_name.items()}
 
 
 def _at_first(item: SnapshotCollective, first: Snapshot) -> Track:
@@ -122,20 +122,20 @@ def _step(
     after: Sequence[SnapshotCollective],
     tracks: Mapping[str, Track],
 ) -> dict[str, Track]:
-    found = match(before, after)
-    fresh = [item for item in after if item.name not in found.links]
-    asked = moment.lines_by_op_name({item.op_name for item in fresh if item.op_name})
-    made: dict[str, Track] = {}
+    links = match(before, after)
+    fresh = [item for item in after if item.name not in links.links]
+    lines = moment.lines_by_op_name({item.op_name for item in fresh if item.op_name})
+    tracks_after: dict[str, Track] = {}
     for item in after:
-        link = found.links.get(item.name)
+        link = links.links.get(item.name)
         if link is not None:
-            made[item.name] = _continued(moment, item, link, tracks)
+            tracks_after[item.name] = _continued(moment, item, link, tracks)
             continue
         event = Event(
-            at=moment.at, span=moment.span, what=CREATED, before=asked.get(item.op_name, ()), after=item.line
+            at=moment.at, span=moment.span, what=CREATED, before=lines.get(item.op_name, ()), after=item.line
         )  # fmt: skip
-        made[item.name] = Track(origin=_origin(moment.span, disturbed=found.is_disturbed), events=(event,))
-    return made
+        tracks_after[item.name] = Track(origin=_origin(moment.span, disturbed=links.is_disturbed), events=(event,))
+    return tracks_after
 
 
 def _origin(span: str, *, disturbed: bool) -> str:
@@ -146,19 +146,19 @@ def _origin(span: str, *, disturbed: bool) -> str:
 
 
 def _continued(moment: _Moment, item: SnapshotCollective, link: Link, tracks: Mapping[str, Track]) -> Track:
-    own = [tracks[source.name] for source in link.sources]
+    source_tracks = [tracks[source.name] for source in link.sources]
     could = {tracks[source.name].origin for source in link.among}
-    origins = list(dict.fromkeys(track.origin for track in own))
+    origins = list(dict.fromkeys(track.origin for track in source_tracks))
     copied = link.what == COPIED and moment.span in PARTITIONERS  # which may as well have made one more of the kind
     if copied or (len(link.sources) == 1 and len(could) > 1):
         origins = [f"{UNKNOWN}: {moment.span}"]
-    events = list(dict.fromkeys(event for track in own for event in track.events))
+    events = list(dict.fromkeys(event for track in source_tracks for event in track.events))
     events.sort(key=lambda event: event.at)
     if len({tracks[source.name].changes for source in link.among}) > 1 and len(link.sources) == 1:
         events.append(_event(moment, item, link, NOT_TOLD_APART))
     if what := link.what or (RENAMED if item.name != link.sources[0].name else ""):
         events.append(_event(moment, item, link, what))
-    return replace(own[0], origin="+".join(origins), events=tuple(events))
+    return replace(source_tracks[0], origin="+".join(origins), events=tuple(events))
 
 
 def _event(moment: _Moment, item: SnapshotCollective, link: Link, what: str) -> Event:

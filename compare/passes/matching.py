@@ -99,22 +99,22 @@ class _Match:
     def _pair(self, key: _Key) -> None:
         """Pair collectives of one key in order, where both sides have equally many."""
         olds, news = _by(key, self.left.values()), _by(key, self.right.values())
-        for value, made in news.items():
+        for value, added in news.items():
             gone = olds.get(value, [])
-            if len(gone) == len(made):
-                for source, item in zip(gone, made, strict=True):
+            if len(gone) == len(added):
+                for source, item in zip(gone, added, strict=True):
                     self._link(item, (source,), among=tuple(gone), what=_change(source, item))
 
     def _repeat(self, key: _Key) -> None:
         """Link collectives of one key where their number changed: the first ones in order, the others as copies."""
         olds = _by(key, self.left.values())
-        for value, made in _by(key, self.right.values()).items():
+        for value, added in _by(key, self.right.values()).items():
             gone = olds.get(value, [])
-            for at, item in enumerate(made if gone else ()):
+            for at, item in enumerate(added if gone else ()):
                 source = gone[min(at, len(gone) - 1)]
                 what = _change(source, item) if at < len(gone) else COPIED
                 self._link(item, (source,), among=tuple(gone), what=what)
-            for item in gone if made else ():
+            for item in gone if added else ():
                 self.left.pop(item.name, None)
 
     def _copy(self, key: _Key) -> None:
@@ -122,9 +122,9 @@ class _Match:
         if self.left:
             return  # it could as well be what became of one that went
         olds = _by(key, self.before)
-        for value, made in _by(key, self.right.values()).items():
+        for value, added in _by(key, self.right.values()).items():
             stayed = olds.get(value, [])
-            for item in made if stayed else ():
+            for item in added if stayed else ():
                 if item.op_name:
                     self._link(item, (stayed[0],), among=tuple(stayed), what=COPIED)
 
@@ -145,15 +145,15 @@ class _Match:
     def _relate(self, key: _Key) -> None:
         """Link removed and new collectives of one key; of several removed ones, all or any."""
         olds = _by(key, self.left.values())
-        for value, made in _by(key, self.right.values()).items():
+        for value, added in _by(key, self.right.values()).items():
             gone = olds.get(value, [])
             if not gone:
                 continue
-            for at, item in enumerate(made):
-                source = gone[at] if len(gone) == len(made) else gone[0]
-                what = SPLIT if len(made) > len(gone) else _change(source, item) or _anew(source, item)
+            for at, item in enumerate(added):
+                source = gone[at] if len(gone) == len(added) else gone[0]
+                what = SPLIT if len(added) > len(gone) else _change(source, item) or _anew(source, item)
                 merged = (
-                    len(gone) > 1 and len(made) == 1 and item.payload_bytes == sum(old.payload_bytes for old in gone)
+                    len(gone) > 1 and len(added) == 1 and item.payload_bytes == sum(old.payload_bytes for old in gone)
                 )
                 self._link(
                     item, tuple(gone) if merged else (source,), among=tuple(gone), what=MERGED if merged else what
@@ -196,12 +196,12 @@ def _like(old: SnapshotCollective, item: SnapshotCollective) -> bool:
 
 
 def _by(key: _Key, items: Iterable[SnapshotCollective]) -> dict[Hashable, list[SnapshotCollective]]:
-    found: dict[Hashable, list[SnapshotCollective]] = {}
+    groups: dict[Hashable, list[SnapshotCollective]] = {}
     for item in items:
         value = key(item)
         if value is not None:
-            found.setdefault(value, []).append(item)
-    return found
+            groups.setdefault(value, []).append(item)
+    return groups
 
 
 def _change(old: SnapshotCollective, new: SnapshotCollective) -> str:

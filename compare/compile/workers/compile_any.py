@@ -24,34 +24,34 @@ FIELDS = frozenset({"program", "topology", "num_devices"})
 
 def handle_request(request: Path, out: Path) -> None:
     """Convert it to StableHLO bytecode, read off it how it is to be compiled, and compile it."""
-    asked = read_request(request, fields=FIELDS)
+    fields = read_request(request, fields=FIELDS)
     from compare.compile import to_stablehlo
 
-    found = to_stablehlo.convert_to_stablehlo(Path(asked["program"]).read_bytes())
-    topology = _topology(asked, num_devices=found.num_devices)
-    (out / "program.mlirbc").write_bytes(found.bytecode)
+    converted = to_stablehlo.convert_to_stablehlo(Path(fields["program"]).read_bytes())
+    topology = _topology(fields, num_devices=converted.num_devices)
+    (out / "program.mlirbc").write_bytes(converted.bytecode)
     request_fields = {
         "program": str(out / "program.mlirbc"),
         "topology": topology.slice_name,
         "num_slices": topology.slices,
         "places": topology.places(),
-        "compile_options": found.compile_options(topology.num_devices),
+        "compile_options": converted.compile_options(topology.num_devices),
         "strip": [],
         "passes": True,
     }
     compile_request.compile_request(request_fields, out)
     about = json.loads((out / "compiled.json").read_bytes())
-    write(out / "compiled.json", about | {"meshes": found.meshes})
+    write(out / "compiled.json", about | {"meshes": converted.meshes})
 
 
-def _topology(asked: dict[str, Any], *, num_devices: int) -> Topology:
+def _topology(fields: dict[str, Any], *, num_devices: int) -> Topology:
     """The one that is asked for, or the smallest that the program fills."""
-    requested = asked["num_devices"]
+    requested = fields["num_devices"]
     if requested and num_devices and requested != num_devices:
         raise RefusedError(f"the axes make {requested} devices; the program is for {num_devices}")
     try:
-        if asked["topology"]:
-            topology = Topology.parse(asked["topology"])
+        if fields["topology"]:
+            topology = Topology.parse(fields["topology"])
         elif requested or num_devices:
             topology = Topology.smallest(requested or num_devices)
         else:

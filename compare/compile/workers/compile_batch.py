@@ -25,8 +25,8 @@ def main(argv: Sequence[str]) -> int:
         complain("usage: python -m compare.compile.workers.compile_batch REQUEST.json")
         return 2
     try:
-        asked = read_json(Path(argv[0]))
-        topology, programs = asked["topology"], list(asked["programs"])
+        batch = read_json(Path(argv[0]))
+        topology, programs = batch["topology"], list(batch["programs"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         complain(f"cannot read the request {argv[0]}: {error!r}")
         return 2
@@ -38,16 +38,16 @@ def main(argv: Sequence[str]) -> int:
         complain(f"the TPU compiler can't be imported: {error}")
         return 2
     compiler.start()
-    there = compiler.list_devices(topology)
+    devices = compiler.list_devices(topology)
     for program in programs:
         out = Path(program["out"])
         print(json.dumps({"stage": out.name}), flush=True)
         try:
-            made = compiler.build_options(program["compile_options"], there)
+            options = compiler.build_options(program["compile_options"], devices)
             module = compiler.parse_stablehlo(Path(program["program"]).read_bytes())
             if program.get("axes"):
                 gspmd_to_shardy.rewrite_annotations(module, axes=program["axes"])
-            (hlo,) = compiler.compile_module(module, ordered=there, options=made).hlo_modules()
+            (hlo,) = compiler.compile_module(module, ordered=devices, options=options).hlo_modules()
         except WorkerError as error:
             (out / FAILED).write_text(f"{error}\n", encoding="utf-8")
             continue

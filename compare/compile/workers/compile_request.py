@@ -68,10 +68,10 @@ def compile_request(request: dict[str, Any], out: Path) -> None:
 
 def handle_request(request: Path, out: Path) -> None:
     """What the process is for."""
-    asked = read_request(request, fields=FIELDS)
-    if not Path(asked["program"]).is_file():
-        raise RefusedError(f"there is no program {asked['program']}")
-    compile_request(asked, out)
+    fields = read_request(request, fields=FIELDS)
+    if not Path(fields["program"]).is_file():
+        raise RefusedError(f"there is no program {fields['program']}")
+    compile_request(fields, out)
 
 
 if __name__ == "__main__":

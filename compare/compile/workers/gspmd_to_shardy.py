@@ -86,16 +86,16 @@ def _axes_along(
     dim: int, size: int, places: Mapping[str, np.ndarray[Any, Any]], axes: Mapping[str, int]
 ) -> tuple[str, ...] | None:
     """The axes that change along one dim of the tiles, outermost first; None where they are not what numbers them."""
-    own = [name for name, at in places.items() if (np.diff(at, axis=dim) != 0).any()]
+    axes_of_dim = [name for name, at in places.items() if (np.diff(at, axis=dim) != 0).any()]
     # The outermost changes least often.
-    own.sort(key=lambda name: int((np.diff(places[name], axis=dim) != 0).sum()))
-    if prod(axes[name] for name in own) != size:
+    axes_of_dim.sort(key=lambda name: int((np.diff(places[name], axis=dim) != 0).sum()))
+    if prod(axes[name] for name in axes_of_dim) != size:
         return None
-    if not own:
+    if not axes_of_dim:
         return ()
-    numbers = np.ravel_multi_index([places[name] for name in own], [axes[name] for name in own])
-    whole = np.moveaxis(numbers, dim, -1)
-    return tuple(own) if np.array_equal(whole, np.broadcast_to(np.arange(size), whole.shape)) else None
+    numbers = np.ravel_multi_index([places[name] for name in axes_of_dim], [axes[name] for name in axes_of_dim])
+    dim_last = np.moveaxis(numbers, dim, -1)
+    return tuple(axes_of_dim) if np.array_equal(dim_last, np.broadcast_to(np.arange(size), dim_last.shape)) else None
 
 
 def _device_ids(match: re.Match[str]) -> np.ndarray[Any, Any]:
@@ -128,20 +128,20 @@ def _rewrite(operation: ir.Operation, axes: Mapping[str, int]) -> int:
     if OWN in operation.attributes and len(operation.results) == 1:
         said = ir.StringAttr(operation.attributes[OWN]).value
         del operation.attributes[OWN]
-        one = _attribute(said, operation.results[0].type, axes)
-        operation.attributes[THEIRS] = sdy.TensorShardingPerValueAttr.get([one])
+        attribute = _attribute(said, operation.results[0].type, axes)
+        operation.attributes[THEIRS] = sdy.TensorShardingPerValueAttr.get([attribute])
     return 0
 
 
 def _pin(operation: ir.Operation, axes: Mapping[str, int]) -> None:
     said = ir.StringAttr(operation.attributes[OWN]).value
     config = operation.attributes.get("backend_config", None)
-    found = _OPEN.search(config.value) if isinstance(config, ir.StringAttr) else None
-    left_open = set(_numbers(found[1])) if found and found[1] else set()
+    open_dims = _OPEN.search(config.value) if isinstance(config, ir.StringAttr) else None
+    left_open = set(_numbers(open_dims[1])) if open_dims and open_dims[1] else set()
     sharding = _attribute(said, operation.results[0].type, axes, left_open=left_open)
     with operation.location:
-        made = sdy.ShardingConstraintOp(operation.operands[0], sharding, ip=ir.InsertionPoint(operation))
-    operation.results[0].replace_all_uses_with(made.result)
+        constraint = sdy.ShardingConstraintOp(operation.operands[0], sharding, ip=ir.InsertionPoint(operation))
+    operation.results[0].replace_all_uses_with(constraint.result)
     operation.erase()
 
 
@@ -175,8 +175,8 @@ def _operations(outer: Any) -> Iterator[ir.Operation]:
 
 def handle_request(request: Path, out: Path) -> None:
     """What the process is for."""
-    asked = read_request(request, fields=FIELDS)
-    source = Path(asked["program"])
+    fields = read_request(request, fields=FIELDS)
+    source = Path(fields["program"])
     try:
         program, about = (source / "program.mlirbc").read_bytes(), read_json(source / "about.json")
     except (OSError, ValueError) as error:
@@ -187,7 +187,7 @@ def handle_request(request: Path, out: Path) -> None:
 
     stages.begin("rewrite")
     module = compiler.parse_stablehlo(program)
-    pins = rewrite_annotations(module, axes=asked["axes"])
+    pins = rewrite_annotations(module, axes=fields["axes"])
     written = io.BytesIO()
     module.operation.write_bytecode(written)
     (out / "program.mlirbc").write_bytes(written.getvalue())

@@ -26,7 +26,7 @@ class Stages:
 
     def seconds(self) -> dict[str, float]:
         ends = [*list(self._begun.values())[1:], monotonic() - self._start]
-        return {name: round(end - begun, 3) for (name, begun), end in zip(self._begun.items(), ends, strict=True)}
+        return {name: round(end - start, 3) for (name, start), end in zip(self._begun.items(), ends, strict=True)}
 
 
 def read_request(path: Path, *, fields: frozenset[str]) -> Request:

@@ -50,16 +50,16 @@ def collectives(
     check_completeness(module)
     program, mesh = _devices(module, axes, device_ids)
     slice_parts = find_slice_parts(mesh, [at for at, _ in program.places]) if program.slices > 1 and axes else {}
-    found = count_executions(module, Evaluator(program))
-    receives = megascale.pair_transfers(site.item for site in found)
-    parts = find_chain_starts(found)
-    rows = [site for site in found if _is_row(site.item) and site.item not in parts]
+    sites = count_executions(module, Evaluator(program))
+    receives = megascale.pair_transfers(site.item for site in sites)
+    parts = find_chain_starts(sites)
+    rows = [site for site in sites if _is_row(site.item) and site.item not in parts]
     if len(rows) * program.num_devices > MOST_PLACES:
         raise HloError(f"{len(rows)} collectives on {program.num_devices} devices are more than can be read")
     belongs = parts | {receive: send for send, receive in receives.items()}
     parameters = module.aliased_parameters if caches is None else caches
     flow = Provenance(module, parts=belongs, caches=parameters, names=names)
-    found_rows = [
+    collectives_of_rows = [
         _row(
             site,
             receives.get(site.item),
@@ -71,22 +71,22 @@ def collectives(
         )
         for site in rows
     ]
-    return _with_scatters(list(zip(rows, found_rows, strict=True)), flow, contract)
+    return _with_scatters(list(zip(rows, collectives_of_rows, strict=True)), flow, contract)
 
 
 def _with_scatters(
     rows: Sequence[tuple[Site, Collective]], flow: Provenance, contract: Sequence[ExpectedCollective]
 ) -> list[Collective]:
     """The same rows; a gather over the axes of a contract all-reduce gets the scatters that it may complete."""
-    found = []
-    summed = {asked.axes for asked in contract if asked.kind == "all-reduce"}
+    completed = []
+    summed = {expected.axes for expected in contract if expected.kind == "all-reduce"}
     scatters = {
         axes: {site.item for site, row in rows if row.axes == axes and _scatters(row)} for axes in summed
     }  # fmt: skip
     for site, row in rows:
         of_axes = scatters.get(row.axes) if row.kind == "all-gather" else None
-        found.append(replace(row, scattered_by=flow.scattered_by(site, of_axes)) if of_axes else row)
-    return found
+        completed.append(replace(row, scattered_by=flow.scattered_by(site, of_axes)) if of_axes else row)
+    return completed
 
 
 def _scatters(row: Collective) -> bool:
@@ -137,9 +137,9 @@ def _row(
     step = once * runs.pop() if len(runs) == 1 else total_bytes(sent, site.device_executions) if known else None
     ragged = kind == "ragged-all-to-all" and site.executions_are == "exact"
     part = "" if kind == "collective-permute" else axes_of_part(wide, slice_parts)
-    asked = frozenset(entry.scope for entry in contract if entry.axes == (part or axes))
-    wanted = asked if kind == "collective-permute" else frozenset()
-    scope = flow.scope(site, wanted, joined=asked)
+    contract_scopes = frozenset(entry.scope for entry in contract if entry.axes == (part or axes))
+    wanted = contract_scopes if kind == "collective-permute" else frozenset()
+    scope = flow.scope(site, wanted, joined=contract_scopes)
     form = form_of(item, frame, kind=kind, pairs=wide, mesh=mesh)
     # Of a gather it matters whether it brings a product's operand together: such a one stands in for no partial sums.
     gathers = kind in ("all-gather", "all-reduce") or form == "windowed-einsum"
@@ -193,18 +193,19 @@ def _operands(
     """sums: the scopes in which the contract has a sum over the row's axes."""
     operands: list[Operand] = []
     for number, (array, size) in enumerate(zip(arrays, payload, strict=True)):
-        one = flow.operand(site, number, scope=scope if len(arrays) == 1 else None, wanted=wanted)
+        provenance = flow.operand(site, number, scope=scope if len(arrays) == 1 else None, wanted=wanted)
         operands.append(
             Operand(
                 dtype=array.dtype,
                 shape=array.dims,
                 payload_bytes=size,
-                scope=one.scope,
-                parameters=one.parameters,
-                constant=one.constant,
-                steers_loop=one.steers_loop,
-                feeds_product=one.scope in sums and flow.feeds_product(site, number, one.scope, kind=kind),
-                zero_elsewhere=one.scope in sums and kind == "all-reduce" and flow.zero_elsewhere(site, number),
+                scope=provenance.scope,
+                parameters=provenance.parameters,
+                constant=provenance.constant,
+                steers_loop=provenance.steers_loop,
+                feeds_product=provenance.scope in sums
+                and flow.feeds_product(site, number, provenance.scope, kind=kind),
+                zero_elsewhere=provenance.scope in sums and kind == "all-reduce" and flow.zero_elsewhere(site, number),
             )
         )
     return tuple(operands)

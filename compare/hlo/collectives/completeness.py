@@ -38,14 +38,14 @@ def _check_names(computation: Computation, defined: Set[str]) -> None:
 
 def _check_end(end: Instruction) -> None:
     """Check that an end or update of an asynchronous instruction leads to a start of its kind."""
-    begun = end.opcode.removesuffix("-done").removesuffix("-update")
-    wanted = begun if begun in ("send", "recv") else f"{begun}-start"
+    stem = end.opcode.removesuffix("-done").removesuffix("-update")
+    wanted = stem if stem in ("send", "recv") else f"{stem}-start"
     todo: list[Value] = [(first_call_context(end.computation), end.operand(0), ())]
     seen = set(todo)
     for value in todo:
         if value[1].opcode == wanted:
             return
-        fresh = [one for one in step_through(value) or [] if one not in seen]
+        fresh = [source for source in step_through(value) or [] if source not in seen]
         seen.update(fresh)
         todo += fresh
     raise end.error(f"what it ends was begun by no {wanted}")

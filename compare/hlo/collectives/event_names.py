@@ -46,7 +46,7 @@ def map_event_names(module: Module, rows: Sequence[Collective]) -> Mapping[str, 
     items = {item.line: item for item in collective_instructions(module)}
     links = _links(module)
     receives = megascale.pair_transfers(items.values())
-    found: dict[str, EventRole] = {}
+    roles: dict[str, EventRole] = {}
     later: list[tuple[str, EventRole]] = []
     for row in rows:
         item = items.get(row.line)
@@ -55,16 +55,16 @@ def map_event_names(module: Module, rows: Sequence[Collective]) -> Mapping[str, 
         for carried, part in _parts(item, links.get(item, []), receives.get(item)):
             carrier = EventRole(row, part)
             if part in ("whole", "start", "done"):
-                found.setdefault(carried.name, carrier)
+                roles.setdefault(carried.name, carrier)
             else:
                 later.append((carried.name, carrier))
     for name, carrier in later:
-        found.setdefault(name, carrier)
-    for done in _far_dones(module, found):
+        roles.setdefault(name, carrier)
+    for done in _far_dones(module, roles):
         start = _start_of(done)
-        if start is not None and start.name in found:
-            found[done.name] = EventRole(found[start.name].row, "done")
-    return found
+        if start is not None and start.name in roles:
+            roles[done.name] = EventRole(roles[start.name].row, "done")
+    return roles
 
 
 def _parts(
@@ -72,21 +72,21 @@ def _parts(
 ) -> Iterator[tuple[Instruction, str]]:
     """Each instruction that executes the collective, with its part; the first of several parts counts."""
     outer, inner = _around(item)
-    for one in outer:
-        if one.opcode == "send":
-            yield from _transfer(one, receive)
-        elif one.opcode.endswith("-start"):
-            yield one, "start"
-            yield from ((end, "done" if end.opcode.endswith("-done") else "between") for end in _ends(one))
+    for call in outer:
+        if call.opcode == "send":
+            yield from _transfer(call, receive)
+        elif call.opcode.endswith("-start"):
+            yield call, "start"
+            yield from ((end, "done" if end.opcode.endswith("-done") else "between") for end in _ends(call))
         else:
-            yield one, "start" if one is not item and starts_chain(item) else "whole"
+            yield call, "start" if call is not item and starts_chain(item) else "whole"
     for link in links:
         around, within = _around(link)
-        yield from ((one, "done" if feeds(link, "AsyncCollectiveDone") else "beside") for one in around)
+        yield from ((call, "done" if feeds(link, "AsyncCollectiveDone") else "beside") for call in around)
         inner += within
-    for one in inner:
-        yield one, "inside"
-        yield from ((end, "inside") for end in _ends(one))
+    for call in inner:
+        yield call, "inside"
+        yield from ((end, "inside") for end in _ends(call))
 
 
 def _around(item: Instruction) -> tuple[list[Instruction], list[Instruction]]:
@@ -138,11 +138,11 @@ def _links(module: Module) -> dict[Instruction, list[Instruction]]:
     return links
 
 
-def _far_dones(module: Module, found: Container[str]) -> list[Instruction]:
+def _far_dones(module: Module, known: Container[str]) -> list[Instruction]:
     """The dones whose operand is not the start itself, but a tuple or a loop carry that holds it."""
     lines = dict.fromkeys(module.line_at(match.start()) for match in _DONE.finditer(module.text))
     dones = [owner.at(at) for at in lines if (owner := module.owner(at))]
-    return [done for done in dones if done.opcode.endswith("-done") and done.name not in found]
+    return [done for done in dones if done.opcode.endswith("-done") and done.name not in known]
 
 
 def _start_of(done: Instruction) -> Instruction | None:
@@ -152,7 +152,7 @@ def _start_of(done: Instruction) -> Instruction | None:
     for value in todo:
         if value[1].opcode.endswith("-start"):
             return value[1]
-        fresh = [one for one in step_through(value) or [] if one not in seen]
+        fresh = [source for source in step_through(value) or [] if source not in seen]
         seen.update(fresh)
         todo += fresh
     return None

@@ -18,9 +18,9 @@ def check_partitioned(module: Module) -> None:
     """Raise `HloError` where a module without collectives still has a tensor that is to be split."""
     if is_scheduled(module):
         return
-    for found in _SHARDING.finditer(module.text):
-        if _splits(module.text[found.end() : module.text.find("\n", found.end())]):
-            line = module.number(module.line_at(found.start()))
+    for match in _SHARDING.finditer(module.text):
+        if _splits(module.text[match.end() : module.text.find("\n", match.end())]):
+            line = module.number(module.line_at(match.start()))
             raise HloError(
                 f"this is the program before the partitioner (line {line} has a sharding, and there are no collectives "
                 "yet); give the compiled text: lowered.compile().as_text(), or the dump after optimizations"

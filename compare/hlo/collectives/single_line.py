@@ -68,10 +68,10 @@ def read_line(text: str) -> Line:
         payload = _payload(item, operands, kind, groups) if kind in COLLECTIVE_KINDS else None
     except HloError:
         payload = None
-    found = tuple(operand.name for operand in operands or ())
+    operand_names = tuple(operand.name for operand in operands or ())
     return Line(
-        name=item.name, opcode=item.opcode, kind=kind, part=part, payload_bytes=payload, groups=groups, operands=found,
-        meets=_meets(item),
+        name=item.name, opcode=item.opcode, kind=kind, part=part, payload_bytes=payload, groups=groups,
+        operands=operand_names, meets=_meets(item),
     )  # fmt: skip
 
 
@@ -164,19 +164,19 @@ def _payload(item: Instruction, operands: list[_Operand] | None, kind: str, grou
         return None  # The fusion's operands are not the collective's; the gather's result is its receive's.
     if operands and all(operand.shape for operand in operands):
         return _by_operands(item, operands, kind)
-    found = _by_result(item, kind, is_cut=operands is None)
+    result_bytes = _by_result(item, kind, is_cut=operands is None)
     size = {len(group) for group in groups or ()}
-    if found is None or kind != "reduce-scatter" or item.opcode.endswith("-start"):
-        return found
-    return found * size.pop() if len(size) == 1 else None
+    if result_bytes is None or kind != "reduce-scatter" or item.opcode.endswith("-start"):
+        return result_bytes
+    return result_bytes * size.pop() if len(size) == 1 else None
 
 
 def _by_operands(item: Instruction, operands: list[_Operand], kind: str) -> int | None:
     shapes = dict.fromkeys(f"%{operand.name} = {operand.shape} parameter(0)" for operand in operands)
-    whole = _instruction(item.text, tuple(shapes))
+    instruction = _instruction(item.text, tuple(shapes))
     if not item.opcode.endswith(("-done", "-update")):
-        return sum(payload_bytes(whole, array) for array in carried_arrays(whole, kind, None))
-    start = whole.operand(0).shape
+        return sum(payload_bytes(instruction, array) for array in carried_arrays(instruction, kind, None))
+    start = instruction.operand(0).shape
     if kind != "reduce-scatter":
         return _by_result(item, kind, is_cut=False)
     return None if isinstance(start, Array) or not start else sum(array.num_bytes for array in arrays(start[0]))

@@ -35,9 +35,9 @@ class Evaluator:
 
     def at_step(self, loop: Instruction, carried: Mapping[tuple[int, ...], int]) -> "Evaluator":
         """An evaluator for one iteration of `loop` with these carried numbers; others raise `NeedsCarried`."""
-        found = Evaluator(self.program)
-        found._step = (loop, carried)
-        return found
+        evaluator = Evaluator(self.program)
+        evaluator._step = (loop, carried)
+        return evaluator
 
     @property
     def num_devices(self) -> int:
@@ -144,10 +144,10 @@ class Evaluator:
 
     def _device_index(self, opcode: str) -> Value:
         """The partition, replica or slice id of each device: [devices]."""
-        slices, places = (np.array(one) for one in zip(*self.program.places, strict=True))
+        slices, places = (np.array(column) for column in zip(*self.program.places, strict=True))
         partitions = self.program.partitions
-        found: Value = {"partition-id": places % partitions, "replica-id": places // partitions}.get(opcode, slices)
-        return found
+        indices: Value = {"partition-id": places % partitions, "replica-id": places // partitions}.get(opcode, slices)
+        return indices
 
     def _loop_carry(self, frame: CallContext, item: Instruction, path: tuple[int, ...]) -> Value:
         """A loop-carried element in every iteration: invariant, a counter, or computed from the previous one."""
@@ -204,7 +204,7 @@ class Evaluator:
         """A conditional's result, where its predicate and every branch can be evaluated."""
         index = self.branch(frame, item)
         branches = branches_of(item)
-        values = [self.value(frame.inside(item, one), one.root, path) for one in branches]
+        values = [self.value(frame.inside(item, branch), branch.root, path) for branch in branches]
         result = values[-1]
         for number, value in enumerate(values[:-1]):
             result = np.where(_stretch(index == number, value.ndim), value, result)

@@ -48,8 +48,8 @@ class _Times:
 
     def of_each_device(self, num_devices: int) -> NDArray[np.int64]:
         """Executions of each device: the mask summed over iterations, without expanding them."""
-        whole = math.prod(extent for extent, size in zip(self.extents, self.mask.shape[1:], strict=True) if size == 1)
-        runs = self.mask.reshape(self.mask.shape[0], -1).sum(axis=1, dtype=np.int64) * whole * self.factor
+        repeats = math.prod(extent for extent, size in zip(self.extents, self.mask.shape[1:], strict=True) if size == 1)
+        runs = self.mask.reshape(self.mask.shape[0], -1).sum(axis=1, dtype=np.int64) * repeats * self.factor
         return np.broadcast_to(runs, num_devices)
 
 
@@ -61,7 +61,7 @@ def count_executions(module: Module, values: Evaluator) -> list[Site]:
     items = collective_instructions(module)
     visits: dict[Instruction, list[tuple[CallContext, _Times]]] = {}
     wanted = _leading_to(module, items)
-    for item in (module.at(at) for found in wanted.values() for at in found):
+    for item in (module.at(at) for lines in wanted.values() for at in lines):
         item.check_attributes()
     module.check_calls()
     always = _Times(np.ones((1,), np.bool_))
@@ -125,7 +125,7 @@ def _leading_to(module: Module, items: list[Instruction]) -> dict[Computation, l
             if caller.computation not in wanted:
                 todo.append(caller.computation)
             wanted.setdefault(caller.computation, set()).add(caller.index)
-    return {computation: sorted(found) for computation, found in wanted.items()}
+    return {computation: sorted(lines) for computation, lines in wanted.items()}
 
 
 def _visit(

@@ -116,10 +116,10 @@ UNARY: dict[str, Callable[[Value], Value]] = {
 
 
 def compare(item: Instruction, left: Value, right: Value) -> Value:
-    found = _COMPARE.get(item.attribute("direction"))
-    if found is None:
+    operation = _COMPARE.get(item.attribute("direction"))
+    if operation is None:
         raise item.error("unknown direction of a compare")
-    return found(left, right)
+    return operation(left, right)
 
 
 def convert(item: Instruction, value: Value) -> Value:
@@ -174,7 +174,7 @@ def slice_(item: Instruction, value: Value, lead: int) -> Value:
     ranges = [_SLICE.fullmatch(part) for part in split_top(item.attribute("slice").strip("{}"))]
     if not all(ranges):
         raise item.error("cannot read the slice")
-    cuts = tuple(slice(int(one[1]), int(one[2]), int(one[3] or 1)) for one in ranges if one)
+    cuts = tuple(slice(int(bounds[1]), int(bounds[2]), int(bounds[3] or 1)) for bounds in ranges if bounds)
     return value[(slice(None),) * lead + cuts]
 
 

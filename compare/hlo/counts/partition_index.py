@@ -15,20 +15,20 @@ def depends_on_partition(index: Instruction) -> bool:
     """True if an index depends on partition-id or replica-id, and on no data."""
     todo: list[Value] = [(first_call_context(index.computation), index, ())]
     seen = set(todo)
-    found = False
+    names_device = False
     while todo:
         value = todo.pop()
         frame, item, _ = value
         before = step_through(value)
         if item.opcode in ("partition-id", "replica-id"):
-            found = True
+            names_device = True
         elif before is None and item.opcode not in _FOLLOWED:
             return False
         made_of = [(frame, operand, ()) for operand in item.operands] if before is None else before
-        fresh = [one for one in made_of if one not in seen]
+        fresh = [source for source in made_of if source not in seen]
         seen.update(fresh)
         todo += fresh
-    return found
+    return names_device
 
 
 def first_call_context(computation: Computation) -> CallContext:

@@ -176,10 +176,10 @@ def is_carry(value: Value, body: CallContext, path: tuple[int, ...]) -> bool:
 def inputs_of(value: Value) -> list[Value]:
     """The values that this one is computed from."""
     frame, item, _ = value
-    found = step_through(value)
-    if found is None:
+    forwarded = step_through(value)
+    if forwarded is None:
         return [(frame, operand, ()) for operand in item.operands]
-    return [*found, (frame, item.operand(0), ())] if item.opcode == "conditional" else found
+    return [*forwarded, (frame, item.operand(0), ())] if item.opcode == "conditional" else forwarded
 
 
 def consumers_of(value: Value) -> Iterator[Value]:

@@ -47,11 +47,11 @@ class Mesh:
     @cached_property
     def by_groups(self) -> dict[frozenset[frozenset[int]], tuple[str, ...]]:
         """Groups -> the smallest set of axes that has them."""
-        found: dict[frozenset[frozenset[int]], tuple[str, ...]] = {}
+        axes_by_groups: dict[frozenset[frozenset[int]], tuple[str, ...]] = {}
         for count in range(len(self._wide) + 1):
             for axes in combinations(self._wide, count):
-                found.setdefault(frozenset(map(frozenset, self.groups(axes))), axes)
-        return found
+                axes_by_groups.setdefault(frozenset(map(frozenset, self.groups(axes))), axes)
+        return axes_by_groups
 
     @property
     def _coordinates(self) -> Mapping[str, tuple[int, ...]]:
@@ -65,9 +65,9 @@ class Mesh:
         """The smallest set of axes with just these groups; `tp:sub` strictly inside one; else `?`."""
         if not self.sizes:
             return "?"
-        found = self.by_groups.get(frozenset(map(frozenset, groups)))
-        if found is not None:
-            return ",".join(found)
+        axes = self.by_groups.get(frozenset(map(frozenset, groups)))
+        if axes is not None:
+            return ",".join(axes)
         inside = {self._only_axis(group) for group in groups if len(group) > 1}
         if len(inside) == 1 and None not in inside:
             return f"{inside.pop()}:sub"

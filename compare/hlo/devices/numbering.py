@@ -31,9 +31,9 @@ class DeviceNumbering:
     def __post_init__(self) -> None:
         if not self.ids:
             return
-        sizes = Counter(one // SLICE_UNIT for one in self.ids)
-        whole = len(set(self.ids)) == self.num_devices == len(self.ids)
-        if not whole or sizes != dict.fromkeys(range(1, self.slices + 1), self.in_slice):
+        sizes = Counter(device_id // SLICE_UNIT for device_id in self.ids)
+        is_complete = len(set(self.ids)) == self.num_devices == len(self.ids)
+        if not is_complete or sizes != dict.fromkeys(range(1, self.slices + 1), self.in_slice):
             raise HloError(
                 f"the ids of {len(self.ids)} devices were told, in {len(sizes)} slices; the program is for "
                 f"{self.slices} slices of {self.in_slice}"
@@ -51,16 +51,16 @@ class DeviceNumbering:
     def places(self) -> tuple[tuple[int, int], ...]:
         """Of each device of the mesh: its slice, and its place in that slice's program, by the mesh's order."""
         counts = [0] * self.slices
-        found = []
+        pairs = []
         for at in self._slice_of:
-            found.append((at, counts[at]))
+            pairs.append((at, counts[at]))
             counts[at] += 1
-        return tuple(found)
+        return tuple(pairs)
 
     @property
     def _slice_of(self) -> tuple[int, ...]:
         if self.ids:
-            return tuple(one // SLICE_UNIT - 1 for one in self.ids)
+            return tuple(device_id // SLICE_UNIT - 1 for device_id in self.ids)
         return tuple(device // self.in_slice for device in range(self.num_devices))
 
     @cached_property
@@ -72,7 +72,9 @@ class DeviceNumbering:
         """(slice, number in the slice) -> device: how megascale targets name devices."""
         if not self.ids:
             return self._at
-        return {(one // SLICE_UNIT - 1, one % SLICE_UNIT): device for device, one in enumerate(self.ids)}
+        return {
+            (device_id // SLICE_UNIT - 1, device_id % SLICE_UNIT): device for device, device_id in enumerate(self.ids)
+        }
 
     def device_in_slice(self, at: int, number: int) -> int | None:
         """The device of the mesh that is device `number` of slice `at`; None without one."""
@@ -102,7 +104,7 @@ def groups_of(item: Instruction, kind: str, program: DeviceNumbering) -> Groups:
 def largest_id(item: Instruction) -> int:
     """The largest id that its groups or pairs name; 0 where it has none."""
     keys = [key for key in ("replica_groups", "source_target_pairs") if key in item.attributes]
-    return max((one for key in keys for row in ids_in(item, key) for one in row), default=0)
+    return max((device for key in keys for row in ids_in(item, key) for device in row), default=0)
 
 
 def ids_in(item: Instruction, key: str) -> Groups:
@@ -132,13 +134,19 @@ def _spread(rows: Groups, item: Instruction, kind: str, program: DeviceNumbering
     if sum(map(len, rows)) > program.in_slice and kind != "collective-permute":
         raise item.error(f"its groups name device {largest}, and the program has {program.in_slice} devices")
     if mode == "devices" or largest >= replicas == 1 or partitions == 1:
-        found = rows
+        groups = rows
     elif mode == "replicas":
-        found = tuple(tuple(one * partitions + part for one in row) for row in rows for part in range(partitions))
+        groups = tuple(
+            tuple(replica * partitions + part for replica in row) for row in rows for part in range(partitions)
+        )
     elif mode == "partitions":
-        found = tuple(tuple(one * partitions + part for part in row) for one in range(replicas) for row in rows)
+        groups = tuple(
+            tuple(replica * partitions + part for part in row) for replica in range(replicas) for row in rows
+        )
     else:
-        found = tuple(tuple(one * partitions + part for one in row for part in range(partitions)) for row in rows)
+        groups = tuple(
+            tuple(replica * partitions + part for replica in row for part in range(partitions)) for row in rows
+        )
     if largest >= program.in_slice:
         raise item.error(f"its groups name device {largest}, and the program has {program.in_slice} devices")
-    return found
+    return groups

@@ -18,7 +18,7 @@ _MOVES = {"bitcast", "copy", "reshape", "convert", "transpose", "tuple", "get-tu
 
 def form_of(item: Instruction, frame: CallContext | None, *, kind: str, pairs: Groups, mesh: Mesh) -> str:
     """The first form that fits, in the order of `definitions.md`."""
-    calls = [one.call for one in frame.chain if one.call] if frame else []
+    calls = [context.call for context in frame.chain if context.call] if frame else []
     if is_megascale(item):
         return "megascale"
     if any(call.attributes.get("async_execution_thread") == '"sparsecore"' for call in calls):

@@ -57,17 +57,17 @@ def pair_transfers(items: Iterable[Instruction]) -> dict[Instruction, Instructio
     for item in wires:
         if item.opcode == "recv":
             waiting.setdefault((item.computation.name, rendezvous(item)), []).append(item)
-    found: dict[Instruction, Instruction] = {}
+    receives_by_send: dict[Instruction, Instruction] = {}
     for item in wires:
         if item.opcode == "send":
             receives = waiting.get((item.computation.name, rendezvous(item)))
             if not receives:
                 raise item.error("a send whose receive is not in its computation")
-            found[item] = receives.pop(0)
+            receives_by_send[item] = receives.pop(0)
     for left in waiting.values():
         if left:
             raise left[0].error("a receive whose send is not in its computation")
-    return found
+    return receives_by_send
 
 
 def groups_of(item: Instruction, program: DeviceNumbering) -> Groups:
@@ -78,12 +78,15 @@ def groups_of(item: Instruction, program: DeviceNumbering) -> Groups:
     text = attributes.get("_xla_megascale_target", "")
     if match := _PRODUCT.fullmatch(text):
         slices, numbers = _range(match[1], item), _range(match[2], item)
-        return tuple(tuple(_device(one, number, item, program) for one in slices) for number in numbers)
+        return tuple(tuple(_device(at, number, item, program) for at in slices) for number in numbers)
     rows = _LIST.findall(text)
     if not rows or "{" + ",".join("{" + row + "}" for row in rows) + "}" != text.replace(" ", ""):
         raise item.error(f"unknown spelling of a megascale target: {text!r}")
     ids = [[_number(word, item) for word in re.split(",|->", row)] for row in rows]
-    return tuple(tuple(_device(one // SLICE_UNIT, one % SLICE_UNIT, item, program) for one in row) for row in ids)
+    return tuple(
+        tuple(_device(device_id // SLICE_UNIT, device_id % SLICE_UNIT, item, program) for device_id in row)
+        for row in ids
+    )
 
 
 def _attributes(item: Instruction) -> dict[str, str]:
@@ -112,13 +115,13 @@ def _number(word: str, item: Instruction) -> int:
 
 def _device(from_one: int, number: int, item: Instruction, program: DeviceNumbering) -> int:
     """Slices count from 1, devices of a slice from 0."""
-    found = program.device_in_slice(from_one - 1, number)
-    if found is None:
+    device = program.device_in_slice(from_one - 1, number)
+    if device is None:
         raise item.error(
             f"its target names device {number} of slice {from_one}; "
             f"the axes make {program.slices} slices of {program.in_slice} devices"
         )
-    return found
+    return device
 
 
 def count_slices(item: Instruction) -> int:

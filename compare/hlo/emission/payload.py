@@ -35,10 +35,10 @@ def carried_arrays(item: Instruction, kind: str, receive: Instruction | None) ->
         shapes = [operand.shape for operand in item.operands]
         if len(shapes) != len(split_top(item.arguments)):
             raise item.error("cannot read each of its operands")
-    found = [array for shape in shapes for array in arrays(shape) if BITS[array.dtype]]
-    if not found:
+    carried = [array for shape in shapes for array in arrays(shape) if BITS[array.dtype]]
+    if not carried:
         raise item.error(f"an {kind} that carries nothing")
-    return found
+    return carried
 
 
 def _result(item: Instruction) -> Shape:

@@ -42,9 +42,9 @@ def classes(
         for choice in choices:
             message.oneof_decl.add(name=choice)
         for field in _FIELD.findall(fields):
-            made = _add(message, *field, package=package)
-            if made.name in within:
-                made.oneof_index = choices.index(within[made.name])
+            added = _add(message, *field, package=package)
+            if added.name in within:
+                added.oneof_index = choices.index(within[added.name])
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}")) for name in messages}

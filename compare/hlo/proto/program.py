@@ -43,7 +43,7 @@ def write_hlo_text(data: bytes) -> str:
     `HloError`, one line, where the bytes are cut, something else, or name what is not there.
     """
     fits = len(data) <= MOST_BYTES and all(
-        CENSUS.is_within(data, one, most=MOST_PARTS) for one in ("HloProto", "Module")
+        CENSUS.is_within(data, root, most=MOST_PARTS) for root in ("HloProto", "Module")
     )
     if not fits:
         raise HloError(
@@ -61,7 +61,8 @@ def read_device_assignment(data: bytes) -> tuple[int, ...]:
     """
     with _decoding(data):
         columns = [
-            one.replica_device_ids for one in _module(data, ASSIGNMENT_MESSAGES).device_assignment.computation_devices
+            replica_devices.replica_device_ids
+            for replica_devices in _module(data, ASSIGNMENT_MESSAGES).device_assignment.computation_devices
         ]
         if len({len(column) for column in columns}) > 1:
             raise HloError("the device assignment of the serialized module is not whole; is it cut?")
@@ -96,10 +97,10 @@ class _Printer:
 
     def __init__(self, module: Any):
         self._module = module
-        self._computations = {one.id: one for one in module.computations}
+        self._computations = {computation.id: computation for computation in module.computations}
         if len(self._computations) < len(module.computations):
             raise HloError("two computations of the serialized module have one id; is it damaged?")
-        names = {_checked(one.name, "computation") for one in module.computations}
+        names = {_checked(computation.name, "computation") for computation in module.computations}
         if len(names) < len(module.computations):
             raise HloError("two computations of the serialized module have one name; is it damaged?")
         # Where the number is cut off it reads 0, which is some other computation's.
@@ -116,15 +117,15 @@ class _Printer:
 
     def _wrapped_alone(self) -> dict[int, Any]:
         """For each computation that asynchronous wrappers call its one instruction, None where it has more."""
-        items = (item for one in self._module.computations for item in one.instructions)
+        items = (item for computation in self._module.computations for item in computation.instructions)
         called = {id_ for item in items if item.opcode == "async-start" for id_ in item.called_computation_ids}
-        return {id_: _only_instruction(one) for id_, one in self._computations.items() if id_ in called}
+        return {id_: _only_instruction(computation) for id_, computation in self._computations.items() if id_ in called}
 
     def text(self) -> str:
         parts = [self._header(), *_frames(self._module.stack_frame_index)]
-        for one in self._module.computations:
-            if self._wrapped.get(one.id) is None:
-                parts.append("\n".join(self._computation(one)))
+        for computation in self._module.computations:
+            if self._wrapped.get(computation.id) is None:
+                parts.append("\n".join(self._computation(computation)))
         return "\n\n".join(parts) + "\n"
 
     def _header(self) -> str:
@@ -143,17 +144,17 @@ class _Printer:
                 words.append(f"{key}={count}")
         return ", ".join(words)
 
-    def _computation(self, one: Any) -> Iterator[str]:
-        items = {item.id: item for item in one.instructions}
-        if one.root_id not in items:
-            raise HloError(f"the root of computation {one.name!r} is not in the serialized module; is it cut?")
-        order = self._order.get(one.id, items)
-        if len(order) != len(one.instructions) or not all(id_ in items for id_ in order):
-            raise HloError(f"the schedule of computation {one.name!r} names other instructions than it has")
-        yield f"{'ENTRY ' if one.id == self._module.entry_computation_id else ''}%{one.name} {{"
+    def _computation(self, computation: Any) -> Iterator[str]:
+        items = {item.id: item for item in computation.instructions}
+        if computation.root_id not in items:
+            raise HloError(f"the root of computation {computation.name!r} is not in the serialized module; is it cut?")
+        order = self._order.get(computation.id, items)
+        if len(order) != len(computation.instructions) or not all(id_ in items for id_ in order):
+            raise HloError(f"the schedule of computation {computation.name!r} names other instructions than it has")
+        yield f"{'ENTRY ' if computation.id == self._module.entry_computation_id else ''}%{computation.name} {{"
         for id_ in order:
-            yield ("  ROOT %" if id_ == one.root_id else "  %") + self._instruction(items[id_], items)
-        thread = one.execution_thread
+            yield ("  ROOT %" if id_ == computation.root_id else "  %") + self._instruction(items[id_], items)
+        thread = computation.execution_thread
         yield f"}}, execution_thread={quote(thread)}" if thread and thread != "main" else "}"
 
     def _instruction(self, item: Any, items: dict[int, Any]) -> str:

@@ -31,7 +31,8 @@ class Census:
     def _classes(self) -> dict[str, Any]:
         flat = {
             name: " ".join(
-                f"{one}={number}{count}{kind if kind in SCALARS else 'bytes'}" for one, number, count, kind in fields
+                f"{field}={number}{count}{kind if kind in SCALARS else 'bytes'}"
+                for field, number, count, kind in fields
             )
             for name, fields in self._fields.items()
         }
@@ -41,7 +42,7 @@ class Census:
         """Whether a message has no more than `most` parts; so has one that cannot be read, of which others tell."""
         if len(data) <= SMALL_BYTES:
             return True
-        found, todo = 0, [(root, data)]
+        num_parts, todo = 0, [(root, data)]
         while todo:
             name, part = todo.pop()
             try:
@@ -51,11 +52,11 @@ class Census:
             for field, _, count, kind in self._fields[name]:
                 value = getattr(message, field)
                 if count == "*":
-                    found += (
+                    num_parts += (
                         len(value) if kind not in SCALARS or kind in ("bytes", "string") else len(value) // _NUMBERS
                     )
-                if found > most:
+                if num_parts > most:
                     return False
                 if kind not in SCALARS:
-                    todo += [(kind, one) for one in (value if count == "*" else [value]) if one]
+                    todo += [(kind, child) for child in (value if count == "*" else [value]) if child]
         return True

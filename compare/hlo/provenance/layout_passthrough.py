@@ -77,7 +77,7 @@ def trace_sources(
         elif before is None and updates and item.opcode == "select" and _is_float(item):
             before, marks = [(frame, operand, ()) for operand in item.operands[1:]], marks | _UPDATED
         if before is not None:
-            fresh = [(one, marks) for one in before if (one, marks) not in seen]
+            fresh = [(source, marks) for source in before if (source, marks) not in seen]
             seen.update(fresh)
             todo += fresh
         elif item.opcode == "constant" and not marks & _UPDATED:
@@ -102,16 +102,16 @@ def _is_parameter(item: Instruction, marks: int, caches: frozenset[int]) -> bool
 
 def _before(value: Value) -> list[Value] | None:
     frame, item, _ = value
-    found = step_through(value) if _only_hands_on(item) else None
-    if found is not None:
-        return found
+    forwarded = step_through(value) if _only_hands_on(item) else None
+    if forwarded is not None:
+        return forwarded
     if item.opcode in _FIRST or item.opcode in SLICE_STARTS:
         return [(frame, item.operand(0), ())]
     if item.opcode == "concatenate":
         return [(frame, operand, ()) for operand in item.operands]
     if item.opcode == "custom-call" and _target(item) in _COPIES:
         return [(frame, operand, ()) for operand in item.operands]
-    return [(frame, one, ()) for one in _joined(item)] or None if item.opcode == "maximum" else None
+    return [(frame, pad, ()) for pad in _joined(item)] or None if item.opcode == "maximum" else None
 
 
 def _target(item: Instruction) -> str:
@@ -158,9 +158,9 @@ def _is_zero(item: Instruction) -> bool:
     seen = set(todo)
     while todo:
         value = todo.pop()
-        frame, one, _ = value
-        before = [(frame, one.operand(0), ())] if one.opcode == "broadcast" else _before(value)
-        if before is None and not (one.opcode == "constant" and _ZERO.fullmatch(one.arguments.strip())):
+        frame, now, _ = value
+        before = [(frame, now.operand(0), ())] if now.opcode == "broadcast" else _before(value)
+        if before is None and not (now.opcode == "constant" and _ZERO.fullmatch(now.arguments.strip())):
             return False
         fresh = [other for other in before or () if other not in seen]
         seen.update(fresh)
@@ -172,16 +172,18 @@ def _joined(item: Instruction) -> list[Instruction]:
     """The pads of which a maximum is the concatenation: their data does not overlap; none if it is anything else."""
     pads, todo = [], list(item.operands)
     while todo:
-        one = todo.pop()
-        if one.opcode == "maximum":
-            todo += one.operands
-        elif one.opcode in ("convert", "copy") or (one.opcode == "bitcast" and _dims(one) == _dims(one.operand(0))):
-            todo.append(one.operand(0))
-        elif one.opcode == "pad" and _dims(one) == _dims(item) and _is_lowest(one.operand(1)):
-            pads.append(one)
+        source = todo.pop()
+        if source.opcode == "maximum":
+            todo += source.operands
+        elif source.opcode in ("convert", "copy") or (
+            source.opcode == "bitcast" and _dims(source) == _dims(source.operand(0))
+        ):
+            todo.append(source.operand(0))
+        elif source.opcode == "pad" and _dims(source) == _dims(item) and _is_lowest(source.operand(1)):
+            pads.append(source)
         else:
             return []
-    filled = [_filled(one) for one in pads]
+    filled = [_filled(pad) for pad in pads]
     apart = all(_apart(*pair) for pair in combinations(filled, 2))
     return pads if apart else []
 
@@ -201,8 +203,8 @@ def _filled(pad: Instruction) -> list[range]:
     return [range(int(low), size - int(high)) for (low, high, _), size in zip(sides, _dims(pad), strict=False)]
 
 
-def _apart(one: list[range], other: list[range]) -> bool:
-    return any(a.stop <= b.start or b.stop <= a.start for a, b in zip(one, other, strict=False))
+def _apart(left: list[range], right: list[range]) -> bool:
+    return any(a.stop <= b.start or b.stop <= a.start for a, b in zip(left, right, strict=False))
 
 
 def _only_hands_on(item: Instruction) -> bool:

@@ -33,7 +33,7 @@ class LoopControl:
         for frame, at, path in passed:
             if at.opcode == "parameter" and (loop := _loop_of(frame)) and path in self._read(loop):
                 return True
-        loops = [loop for one in frames for frame in one.chain if frame.in_body and (loop := _loop_of(frame))]
+        loops = [loop for context in frames for frame in context.chain if frame.in_body and (loop := _loop_of(frame))]
         return any(item in self._making(loop) for loop in loops)
 
     def _making(self, loop: _Loop) -> frozenset[Instruction]:
@@ -51,18 +51,18 @@ class LoopControl:
             frame, item = loop
             condition = frame.inside(item, condition_of(item))
             todo: list[Value] = [(condition, condition.computation.root, ())]
-            seen, found = set(todo), set()
+            seen, paths = set(todo), set()
             while todo:
                 value = todo.pop()
                 inner, at, path = value
                 if inner is condition and at.opcode == "parameter":
-                    found.add(path)
+                    paths.add(path)
                     continue
-                fresh = [one for one in inputs_of(value) if one not in seen]
+                fresh = [source for source in inputs_of(value) if source not in seen]
                 seen.update(fresh)
                 todo += fresh
             body = _body(loop)
-            self._paths[loop] = frozenset(path for path in found if _is_scalar(body, path) and _changes(body, path))
+            self._paths[loop] = frozenset(path for path in paths if _is_scalar(body, path) and _changes(body, path))
         return self._paths[loop]
 
 

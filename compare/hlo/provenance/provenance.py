@@ -83,8 +83,8 @@ class Provenance:
             path = self._recovery.path(value, made_from, line=line, consumers_first=moves)
         if line is None and (scope != "?" or path):
             line = self._recovery.line(value, made_from, scope=scope, consumers_first=moves)
-        found = zip(("scope", "op_name", "source_line"), has, (scope, path, line), strict=True)
-        return Names(path or "", line, tuple(name for name, own, there in found if there and not own))
+        columns = zip(("scope", "op_name", "source_line"), has, (scope, path, line), strict=True)
+        return Names(path or "", line, tuple(name for name, is_own, text in columns if text and not is_own))
 
     def scope(self, site: Site, wanted: frozenset[str], *, joined: frozenset[str] = frozenset()) -> str:
         """Its own, or that of what wraps it, or the nearest one.
@@ -99,8 +99,8 @@ class Provenance:
 
     def _own(self, site: Site, joined: frozenset[str] = frozenset()) -> str | None:
         """The scope in its own `op_name`, or in that of a fusion or call around it."""
-        found = (self._metadata.scope_among(item, joined) for item in self._wrapped(site))
-        return next((scope for scope in found if scope), None)
+        scopes = (self._metadata.scope_among(item, joined) for item in self._wrapped(site))
+        return next((scope for scope in scopes if scope), None)
 
     def _producers(self, value: Value) -> str | None:
         """The scope of the instruction that computes a value, behind pass-through instructions."""
@@ -126,18 +126,18 @@ class Provenance:
     def operand(self, site: Site, number: int, *, scope: str | None, wanted: frozenset[str]) -> OperandProvenance:
         """Operand `number`; `scope` is given for the only one, which shares its row's."""
         starts: list[Value] = [(frame, site.item.operand(number), ()) for frame in self.frames(site)]
-        found = trace_sources(starts, caches=self._caches)
-        parameters = found.parameters
-        if any(map(moves_data, found.made_by)):  # weights that were moved before are weights
+        sources = trace_sources(starts, caches=self._caches)
+        parameters = sources.parameters
+        if any(map(moves_data, sources.made_by)):  # weights that were moved before are weights
             parameters = trace_sources(starts, caches=self._caches, moves=True).parameters
         if scope is None:
             result: Value = (starts[0][0], site.item, _result_path(site.item, number))
             scope = self._producers(starts[0])
-            if not scope and not found.parameters:  # an argument has no producer: its users tell whose it is
+            if not scope and not sources.parameters:  # an argument has no producer: its users tell whose it is
                 scope = self._own(site)
             scope = scope or self._recovery.nearest(result, starts[:1], wanted=wanted) or self._own(site) or "?"
-        steers = self._steering.steers(site.item, self.frames(site), found.passed)
-        return OperandProvenance(scope, parameters, found.constant, steers)
+        steers = self._steering.steers(site.item, self.frames(site), sources.passed)
+        return OperandProvenance(scope, parameters, sources.constant, steers)
 
     def from_parameters(self, site: Site) -> bool:
         """True if it depends on an ENTRY parameter."""
@@ -207,7 +207,7 @@ class Provenance:
         """The reduce-scatter whose result it carries; None without one."""
         starts = [(frame, operand, ()) for frame in self.frames(site) for operand in site.item.operands]
         makers = self._rows(trace_sources(starts, updates=False).made_by)
-        return next((item.name for item in sorted(makers, key=lambda one: one.index) if _scatters(item)), None)
+        return next((item.name for item in sorted(makers, key=lambda maker: maker.index) if _scatters(item)), None)
 
     def feeds_product(self, site: Site, number: int, scope: str, *, kind: str) -> bool:
         """Whether what operand `number` becomes is an operand of a product of this scope; of a sum, where it gathers.
@@ -257,7 +257,7 @@ class Provenance:
         frame, item, _ = value
         if scope := self._metadata.scope(item):
             return scope
-        calls = (one.call for one in reversed(frame.chain) if one.call is not None)
+        calls = (context.call for context in reversed(frame.chain) if context.call is not None)
         wrapping = takewhile(lambda call: call.opcode not in ("while", "conditional"), calls)
         return next((scope for call in wrapping if (scope := self._metadata.scope(call))), None)
 
@@ -265,19 +265,19 @@ class Provenance:
         """The `scatters` that its operands derive from, with no matmul and no other collective between."""
         todo: list[Value] = [(frame, operand, ()) for frame in self.frames(site) for operand in site.item.operands]
         seen = set(todo)
-        found: set[Instruction] = set()
+        reached: set[Instruction] = set()
         while todo:
             value = todo.pop()
             item = value[1]
             if is_collective(item):
-                found |= {self._row_of(item)} & scatters
+                reached |= {self._row_of(item)} & scatters
                 continue
             if item.opcode in PRODUCTS:
                 continue
-            fresh = [one for one in self._made_of(value) if one not in seen]
+            fresh = [source for source in self._made_of(value) if source not in seen]
             seen.update(fresh)
             todo += fresh
-        return tuple(item.name for item in sorted(found, key=lambda one: one.index))
+        return tuple(item.name for item in sorted(reached, key=lambda source: source.index))
 
 
 def _result_path(item: Instruction, number: int) -> tuple[int, ...]:

@@ -37,12 +37,12 @@ class ScopeRecovery:
         Scopes that are `wanted` go before all others, however far: the contract's, for a permute.
         """
         made_from, present = list(made_from), self._sources.present
-        for asked in (wanted & present, present):
-            if not asked:
+        for accepted in (wanted & present, present):
+            if not accepted:
                 continue
-            found = self._search(made_from, self._back, asked) or self._search(self._on(value), self._on, asked)
-            if found:
-                return found
+            scope = self._search(made_from, self._back, accepted) or self._search(self._on(value), self._on, accepted)
+            if scope:
+                return scope
         return None
 
     def line(self, value: Value, made_from: Iterable[Value], *, scope: str, consumers_first: bool) -> str | None:
@@ -74,24 +74,24 @@ class ScopeRecovery:
         ways = [(made_from, self._back), (self._on(value), self._on)]
         if consumers_first:
             ways.reverse()
-        return next((found for begin, step in ways if (found := _first(begin, step, lookup))), None)
+        return next((text for begin, step in ways if (text := _first(begin, step, lookup))), None)
 
-    def _search(self, begin: Iterable[Value], step: _Step, asked: frozenset[str]) -> str | None:
+    def _search(self, begin: Iterable[Value], step: _Step, accepted: frozenset[str]) -> str | None:
         """Breadth first; within a level in text order."""
-        barren = self._barren.setdefault((step, asked), set())
+        barren = self._barren.setdefault((step, accepted), set())
         level = [value for value in begin if value not in barren]
         seen = set(level)
         while level:
-            named = [value for value in level if (item := trace_scope(value)) and self._sources.scope(item) in asked]
+            named = [value for value in level if (item := trace_scope(value)) and self._sources.scope(item) in accepted]
             for value in sorted(named, key=lambda value: value[1].index):
                 if step is self._on or self._is_own(value):
                     return self._sources.scope(value[1])
             following: list[Value] = []
             for value in level:
-                for one in step(value):
-                    if one not in seen and one not in barren:
-                        seen.add(one)
-                        following.append(one)
+                for neighbour in step(value):
+                    if neighbour not in seen and neighbour not in barren:
+                        seen.add(neighbour)
+                        following.append(neighbour)
             level = following
         barren |= seen
         return None
@@ -103,9 +103,9 @@ def _first(begin: Iterable[Value], step: _Step, lookup: _Lookup) -> str | None:
     seen = set(level)
     while level and len(seen) < NEAR:
         for item in sorted({item for _, item, _ in level}, key=lambda item: item.index):
-            if found := lookup(item):
-                return found
-        level = [one for value in level for one in step(value) if one not in seen]
+            if text := lookup(item):
+                return text
+        level = [neighbour for value in level for neighbour in step(value) if neighbour not in seen]
         seen.update(level)
     return None
 

@@ -78,11 +78,11 @@ class Instruction:
         else:
             text = self.text
             head = _HEAD.match(text)
-            found = _OPCODE.search(text, head.end() - 1) if head else None
-            if head is None or found is None:
+            opcode = _OPCODE.search(text, head.end() - 1) if head else None
+            if head is None or opcode is None:
                 raise HloError(f"line {computation.module.number(index)}: cannot read the instruction {short(text)!r}")
-            self.name, self.opcode = head[2], found[1]
-            self.shape_text, self._open = text[head.end() : found.start()].rstrip(), found.end()
+            self.name, self.opcode = head[2], opcode[1]
+            self.shape_text, self._open = text[head.end() : opcode.start()].rstrip(), opcode.end()
         self._attributes: Attributes | None = None
         self._operand_names: list[str] | None = None
         self._operands: tuple[Instruction, ...] | None = None
@@ -313,10 +313,10 @@ class Computation:
         return self.at(self._index[""])
 
     def at(self, index: int) -> Instruction:
-        found = self._parsed.get(index)
-        if found is None:
-            found = self._parsed[index] = Instruction(self, index)
-        return found
+        item = self._parsed.get(index)
+        if item is None:
+            item = self._parsed[index] = Instruction(self, index)
+        return item
 
     def named(self, name: str) -> Instruction | None:
         """The instruction of this name."""
@@ -336,27 +336,27 @@ class Computation:
     @cached_property
     def _parameter_lines(self) -> dict[int, int]:
         """Number of a parameter -> where its line begins."""
-        found: dict[int, int] = {}
+        lines: dict[int, int] = {}
         for at in self._lines_with(" parameter("):
             match = _PARAMETER.match(self.module.text, at)
             if match or self.at(at).opcode == "parameter":
                 number = int(match[1]) if match else self.at(at).integer("")
-                if found.setdefault(number, at) != at:
+                if lines.setdefault(number, at) != at:
                     item = self.at(at)
                     raise item.error(f"a second parameter {item.arguments} of its computation")
-        return found
+        return lines
 
     def _lines_with(self, word: str) -> list[int]:
         """The instructions that have a word anywhere on their lines, by where these begin."""
         text, index = self.module.text, self._index
-        found: dict[int, None] = {}
+        lines: dict[int, None] = {}
         at = text.find(word, self.begin, self.end)
         while at >= 0:
-            found[text.rfind("\n", 0, at) + 1] = None
+            lines[text.rfind("\n", 0, at) + 1] = None
             at = text.find(word, at + 1, self.end)
-        if self.names is not None or not found:
-            return list(found)
-        return sorted(found.keys() & set(index.values()))
+        if self.names is not None or not lines:
+            return list(lines)
+        return sorted(lines.keys() & set(index.values()))
 
     def has_parameter(self, number: int) -> bool:
         return number in self._parameter_lines

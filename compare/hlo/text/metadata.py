@@ -35,8 +35,8 @@ def scope_in(op_name: str, wanted: frozenset[str] = frozenset()) -> str | None:
 
     Where XLA merges instructions it joins their paths with `;`: of several the last that is `wanted`, else the last.
     """
-    found = [words[-1] for path in op_name.split(";") if (words := _SCOPE.findall(path))]
-    return next((scope for scope in reversed(found) if scope in wanted), found[-1] if found else None)
+    scopes = [words[-1] for path in op_name.split(";") if (words := _SCOPE.findall(path))]
+    return next((scope for scope in reversed(scopes) if scope in wanted), scopes[-1] if scopes else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ class SourceNames:
         """The scope of an `op_name`; of several that are joined with `;` the last that is `wanted`, else the last."""
         if not self.scopes:
             return scope_in(op_name, wanted)
-        found = [scope for path in op_name.split(";") if (scope := self._mapped(path))]
-        return next((scope for scope in reversed(found) if scope in wanted), found[-1] if found else None)
+        scopes = [scope for path in op_name.split(";") if (scope := self._mapped(path))]
+        return next((scope for scope in reversed(scopes) if scope in wanted), scopes[-1] if scopes else None)
 
     def _mapped(self, path: str) -> str | None:
         return next((scope for pattern, scope in self.scopes if pattern.search(path)), None)
@@ -133,8 +133,8 @@ class SourceMetadata:
         this project's alone, like `layer.mlp.down`.
         """
         names = set(OP_NAME.findall(self._module.text)) - self._arguments
-        found = frozenset(scope for name in names if (scope := self._names.scope_in(name)))
-        return found if self._counts_every_scope else frozenset()
+        scopes = frozenset(scope for name in names if (scope := self._names.scope_in(name)))
+        return scopes if self._counts_every_scope else frozenset()
 
     def scope(self, item: Instruction) -> str | None:
         """Its own scope.  An argument's bare name (on parameters and their copies) is no scope."""

@@ -28,12 +28,12 @@ class Module:
     """One HLO module."""
 
     def __init__(self, text: str):
-        found = find_spans(text)
-        self.text = found.text
-        self._numbers, self._header_line = found.numbers, found.header.line
-        self.name, self.header = found.header.name, found.header.attributes
-        self.computations = {span.name: Computation(self, span) for span in found.spans}
-        self._begins = [span.begin for span in found.spans]
+        layout = find_spans(text)
+        self.text = layout.text
+        self._numbers, self._header_line = layout.numbers, layout.header.line
+        self.name, self.header = layout.header.name, layout.header.attributes
+        self.computations = {span.name: Computation(self, span) for span in layout.spans}
+        self._begins = [span.begin for span in layout.spans]
         self._in_order = list(self.computations.values())
         self.entry = self._find_entry()
 
@@ -97,9 +97,9 @@ class Module:
     def calls(self) -> dict[str, list[int]]:
         """Computation name -> the offsets where the lines begin that name it."""
         calls: dict[str, list[int]] = {}
-        for found in CALL.finditer(self.text):
-            at = self.line_at(found.start())
-            for name in called_names(found[1]):
+        for match in CALL.finditer(self.text):
+            at = self.line_at(match.start())
+            for name in called_names(match[1]):
                 if name not in self.computations:
                     raise self.at(at).error(f"the computation {name!r} is not in the text; is it cut?")
                 calls.setdefault(name, []).append(at)

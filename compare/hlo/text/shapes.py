@@ -82,10 +82,10 @@ def _numbers(text: str, shape: str) -> tuple[int, ...]:
     """The sizes between the brackets; of a bounded dim (`<=8`) its bound, the most that can move."""
     if not text:
         return ()
-    found = [_DIM.fullmatch(dim) for dim in text.split(",")]
-    if not all(found):
+    sizes = [_DIM.fullmatch(dim) for dim in text.split(",")]
+    if not all(sizes):
         raise HloError(f"cannot read the dims {text[:40]!r} of the shape {shape[:80]!r}; each is a whole number from 0")
-    return tuple(int(dim[1]) for dim in found if dim)
+    return tuple(int(dim[1]) for dim in sizes if dim)
 
 
 def arrays(shape: Shape) -> list[Array]:
