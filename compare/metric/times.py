@@ -213,7 +213,7 @@ def _categories(subject: Subject, events: pd.DataFrame) -> "pd.Series[str]":
         names = set(events["hlo_op"].astype(str).unique())
         items = (item for part in subject.module.computations.values() for item in part)
         known = {item.name: category_of(item) for item in items if item.name in names}
-    ours = events["hlo_op"].astype(str).map(known).fillna("?").astype(object)
+    ours = events["hlo_op"].astype(str).map(lambda name: known.get(name, "?"))
     return kinds.where(kinds.ne(""), shown.where(shown.ne(""), ours))
 
 

@@ -36,19 +36,13 @@ Known = dict[str, object]
 
 
 class _Args(msgspec.Struct, gc=False, frozen=True):
-    """What is read of an event's `args`.  Words stay bytes: few are different."""
+    """What is read of every event's `args`.  Words stay bytes: few are different."""
 
     name: msgspec.Raw = _NOTHING
     long_name: msgspec.Raw = _NOTHING
     hlo_category: msgspec.Raw = _NOTHING
-    tf_op: msgspec.Raw = _NOTHING
-    shape_with_layout: msgspec.Raw = _NOTHING
-    hlo_op: msgspec.Raw = _NOTHING
     device_offset_ps: float = math.nan
     device_duration_ps: float = math.nan
-    bytes_accessed: float = math.nan
-    raw_bytes_accessed: float = math.nan
-    model_flops: float = math.nan
     wait_ps: float = math.nan
     run_id: int = _NO_NUMBER
     step_num: int = _NO_NUMBER
@@ -67,23 +61,43 @@ class _Event(msgspec.Struct, gc=False):
     args: _Args = _NO_ARGS
 
 
-_TYPED = msgspec.json.Decoder(list[_Event], strict=False)
-_UNTYPED = msgspec.json.Decoder(list[object])
+class _Facts(msgspec.Struct, gc=False, frozen=True):
+    """What `args` say of the operation: of every event of one line of HLO the same."""
+
+    long_name: msgspec.Raw = _NOTHING
+    hlo_category: msgspec.Raw = _NOTHING
+    tf_op: msgspec.Raw = _NOTHING
+    shape_with_layout: msgspec.Raw = _NOTHING
+    hlo_op: msgspec.Raw = _NOTHING
+    bytes_accessed: float = math.nan
+    raw_bytes_accessed: float = math.nan
+    model_flops: float = math.nan
+
+
+class _EventFacts(msgspec.Struct, gc=False):
+    args: _Facts = _Facts()
+
+
+_EVENTS_OF = msgspec.json.Decoder(list[_Event], strict=False)
+_FACTS_OF = msgspec.json.Decoder(list[_EventFacts], strict=False)
+_ANYTHING_OF = msgspec.json.Decoder(list[object])
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What many events have in common."""
+    """What many events have in common; NaN and "" where the trace does not show it."""
 
     name: str
-    long_name: str
-    hlo_category: str
-    tf_op: str
-    shape: str
-    hlo_op: str
+    long_name: str = ""
+    hlo_category: str = ""
+    tf_op: str = ""
+    shape: str = ""
+    hlo_op: str = ""
+    bytes_accessed: float = math.nan
+    model_flops: float = math.nan
 
 
-NUMBERS = ("ts", "dur", "device_offset_ps", "device_duration_ps", "bytes_accessed", "model_flops", "wait_ps")
+NUMBERS = ("ts", "dur", "device_offset_ps", "device_duration_ps", "wait_ps")
 """Columns of numbers, NaN where an event has none."""
 WHOLE = ("run_id", "step_num")
 """Columns of whole numbers, -1 where an event has none."""
@@ -111,79 +125,82 @@ class TraceEvents:
 
 @dataclass
 class _Columns:
-    """What was read so far."""
+    """The columns of the events read so far."""
 
-    kinds: dict[tuple[str, bytes, bytes, bytes, bytes, bytes], int] = field(default_factory=dict)
-    latest: dict[str, tuple[int, _Args]] = field(default_factory=dict)
-    """Of each name the kind of the event before, and its words."""
+    kinds: dict[Kind, int] = field(default_factory=dict)
+    by_line: dict[str, tuple[msgspec.Raw, int]] = field(default_factory=dict)
+    """Of each name the line of HLO that was read last, and its kind."""
+    by_name: dict[str, int] = field(default_factory=dict)
+    """Of each name without HLO the kind."""
     threads: dict[tuple[int, int], int] = field(default_factory=dict)
-    kind: list[NDArray[np.int32]] = field(default_factory=list)
-    thread: list[NDArray[np.int32]] = field(default_factory=list)
-    numbers: list[tuple[Floats, ...]] = field(default_factory=list)
-    whole: list[tuple[Ints, ...]] = field(default_factory=list)
+    pieces: list["_Piece"] = field(default_factory=list)
     process_names: dict[int, str] = field(default_factory=dict)
     thread_names: dict[tuple[int, int], str] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
     count: int = 0
 
-    def add(self, events: list[_Event]) -> None:
-        timed = []
-        for event in events:
-            if event.ph == "X" and event.dur >= 0 and math.isfinite(event.ts):
-                timed.append(event)
-            else:
+    def add(self, piece: "_Text") -> None:
+        timed: list[_Event] = []
+        kind: list[int] = []
+        waits: list[tuple[int, float]] = []
+        steps: list[tuple[int, int]] = []
+        by_line, by_name = self.by_line, self.by_name
+        for place, event in enumerate(piece.events):
+            if event.ph != "X" or not event.dur >= 0 or event.ts != event.ts:
                 self._set_aside(event)
+                continue
+            args = event.args
+            if args.long_name is not _NOTHING:
+                latest = by_line.get(event.name)
+                if latest is not None and latest[0] == args.long_name:
+                    kind.append(latest[1])
+                else:
+                    code = self._code(_kind(event.name, piece.facts(place)))
+                    by_line[event.name] = args.long_name.copy(), code
+                    kind.append(code)
+            elif args.hlo_category is not _NOTHING:
+                kind.append(self._code(_kind(event.name, piece.facts(place))))
+            else:
+                known = by_name.get(event.name)
+                if known is None:
+                    known = by_name[event.name] = self._code(Kind(event.name))
+                kind.append(known)
+                if args.step_num != _NO_NUMBER:
+                    steps.append((len(timed), args.step_num))
+            if args.wait_ps == args.wait_ps:
+                waits.append((len(timed), args.wait_ps))
+            timed.append(event)
         self.count += len(timed)
         if self.count > MOST_EVENTS:
             raise TimingError(f"the trace has more than {MOST_EVENTS:,} events, which are the most that are read")
-        self.kind.append(np.fromiter(map(self._kind_of, timed), np.int32, len(timed)))
         threads = self.threads
-        of_thread = [threads.setdefault((event.pid, event.tid), len(threads)) for event in timed]
-        self.thread.append(np.array(of_thread, np.int32))
-        args = [event.args for event in timed]
-        self.numbers.append((
-            np.array([event.ts for event in timed]), np.array([event.dur for event in timed]),
-            np.array([own.device_offset_ps for own in args]), np.array([own.device_duration_ps for own in args]),
-            np.array([_bytes_of(own) for own in args]), np.array([own.model_flops for own in args]),
-            np.array([own.wait_ps for own in args]),
-        ))  # fmt: skip
-        self.whole.append((_whole([own.run_id for own in args]), _whole([own.step_num for own in args])))
+        thread = [threads.setdefault((event.pid, event.tid), len(threads)) for event in timed]
+        self.pieces.append(_Piece.of(timed, kind, thread, waits, steps))
 
-    def _kind_of(self, event: _Event) -> int:
-        args = event.args
-        latest = self.latest.get(event.name)
-        if latest is not None and _same_words(args, latest[1]):
-            return latest[0]
-        words = (args.long_name, args.hlo_category, args.tf_op, args.shape_with_layout, args.hlo_op)
-        long_name, category, tf_op, shape, hlo_op = (bytes(word) for word in words)
-        code = self.kinds.setdefault((event.name, long_name, category, tf_op, shape, hlo_op), len(self.kinds))
-        own = _Args(
-            long_name=args.long_name.copy(), hlo_category=args.hlo_category.copy(), tf_op=args.tf_op.copy(),
-            shape_with_layout=args.shape_with_layout.copy(), hlo_op=args.hlo_op.copy(),
-        )  # fmt: skip
-        self.latest[event.name] = code, own
-        return code
+    def _code(self, kind: Kind) -> int:
+        return self.kinds.setdefault(kind, len(self.kinds))
 
     def _set_aside(self, event: _Event) -> None:
-        """What says something of a process, and what is no event with a duration."""
+        """Read the names of processes and threads; count what has no duration."""
         if event.ph == "M":
             if event.name == "process_name":
-                self.process_names[event.pid] = _word(event.args.name)
+                self.process_names[event.pid] = _text(event.args.name)
             elif event.name == "thread_name":
-                self.thread_names[event.pid, event.tid] = _word(event.args.name)
+                self.thread_names[event.pid, event.tid] = _text(event.args.name)
         elif event.ph == "X":
             self.left_out["have no time or duration"] += 1
         elif event.ph or event.name:  # XLA's profiler ends the list with {}
-            self.left_out[f"are of phase {event.ph[:8]!r}, which spans no time of itself"] += 1
+            self.left_out[f"are of phase {event.ph[:8]!r}, which has no duration of its own"] += 1
 
     def read(self, about: Known) -> TraceEvents:
+        joined = [np.concatenate(parts) for parts in zip(*(piece.columns for piece in self.pieces), strict=True)]
         return TraceEvents(
-            kinds=tuple(Kind(key[0], *map(_text, key[1:])) for key in self.kinds),
-            kind=np.concatenate(self.kind),
+            kinds=tuple(self.kinds),
+            kind=joined[0].astype(np.int32),
             threads=tuple(self.threads),
-            thread=np.concatenate(self.thread),
-            numbers={name: np.concatenate([part[at] for part in self.numbers]) for at, name in enumerate(NUMBERS)},
-            whole={name: np.concatenate([part[at] for part in self.whole]) for at, name in enumerate(WHOLE)},
+            thread=joined[1].astype(np.int32),
+            numbers=dict(zip(NUMBERS, joined[2:7], strict=True)),
+            whole=dict(zip(WHOLE, joined[7:], strict=True)),
             process_names=self.process_names,
             thread_names=self.thread_names,
             about=about,
@@ -191,19 +208,59 @@ class _Columns:
         )
 
 
-def _same_words(args: _Args, other: _Args) -> bool:
-    return (
-        args.long_name == other.long_name
-        and args.hlo_category == other.hlo_category
-        and args.tf_op == other.tf_op
-        and args.shape_with_layout == other.shape_with_layout
-        and args.hlo_op == other.hlo_op
-    )
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """The columns of some events: kind, thread, those of NUMBERS, those of WHOLE."""
+
+    columns: tuple[NDArray[np.float64 | np.int64 | np.int32], ...]
+
+    @classmethod
+    def of(
+        cls,
+        events: list[_Event],
+        kind: list[int],
+        thread: list[int],
+        waits: list[tuple[int, float]],
+        steps: list[tuple[int, int]],
+    ) -> "_Piece":
+        args = [event.args for event in events]
+        wait, step = np.full(len(events), np.nan), np.full(len(events), _NO_NUMBER, np.int64)
+        for place, number in waits:
+            wait[place] = number
+        for place, whole in steps:
+            step[place] = whole
+        return cls((
+            np.array(kind, np.int32), np.array(thread, np.int32),
+            np.array([event.ts for event in events], np.float64), np.array([event.dur for event in events], np.float64),
+            np.array([own.device_offset_ps for own in args], np.float64),
+            np.array([own.device_duration_ps for own in args], np.float64),
+            wait, _whole([own.run_id for own in args]), step,
+        ))  # fmt: skip
 
 
-def _bytes_of(args: _Args) -> float:
-    known = args.bytes_accessed
-    return known if known == known else args.raw_bytes_accessed
+class _Text:
+    """A JSON list of events: read for what differs from event to event, and again for what is new in it."""
+
+    def __init__(self, text: bytes, odd: Counter[str]):
+        self._text = text
+        try:
+            self.events: list[_Event] = _EVENTS_OF.decode(text)
+        except msgspec.ValidationError:
+            self._text = _readable(_ANYTHING_OF.decode(text), odd)
+            self.events = _EVENTS_OF.decode(self._text)
+        self._facts: list[_EventFacts] | None = None
+
+    def facts(self, place: int) -> _Facts:
+        if self._facts is None:
+            self._facts = _FACTS_OF.decode(self._text)
+        return self._facts[place].args
+
+
+def _kind(name: str, facts: _Facts) -> Kind:
+    long_name, category, tf_op = _text(facts.long_name), _text(facts.hlo_category), _text(facts.tf_op)
+    shape, hlo_op = _text(facts.shape_with_layout), _text(facts.hlo_op)
+    accessed = facts.bytes_accessed if facts.bytes_accessed == facts.bytes_accessed else facts.raw_bytes_accessed
+    return Kind(name, long_name, category, tf_op, shape, hlo_op, accessed, facts.model_flops)
 
 
 def _whole(values: list[int]) -> Ints:
@@ -213,16 +270,13 @@ def _whole(values: list[int]) -> Ints:
         return np.array([value % 2**64 for value in values], np.uint64).view(np.int64)
 
 
-def _word(raw: msgspec.Raw) -> str:
-    return _text(bytes(raw))
-
-
-def _text(raw: bytes) -> str:
+def _text(raw: msgspec.Raw) -> str:
     """A JSON string as text; of anything else what stands there."""
-    if not raw:
+    data = bytes(raw)
+    if not data:
         return ""
-    value = msgspec.json.decode(raw)
-    return value if isinstance(value, str) else raw.decode(errors="replace")
+    value = msgspec.json.decode(data)
+    return value if isinstance(value, str) else data.decode(errors="replace")
 
 
 def read_events(file: BinaryIO) -> TraceEvents:
@@ -230,8 +284,8 @@ def read_events(file: BinaryIO) -> TraceEvents:
     columns = _Columns()
     try:
         source = _Source(file)
-        for events in source.lists(columns.left_out):
-            columns.add(events)
+        for piece in source.pieces(columns.left_out):
+            columns.add(piece)
     except (EOFError, OSError, zlib.error) as error:
         if isinstance(error, OSError) and error.errno:
             raise
@@ -249,7 +303,7 @@ class _Source:
         self.about: Known = {}
         self._is_list = False
 
-    def lists(self, odd: Counter[str]) -> Iterator[list[_Event]]:
+    def pieces(self, odd: Counter[str]) -> Iterator[_Text]:
         rest = self._head()
         while True:
             more = self._file.read(_PIECE)
@@ -257,11 +311,11 @@ class _Source:
             if not more:
                 yield self._last(rest, odd)
                 return
-            events, size = _first_events(rest, odd)
-            if events is None and len(rest) > _LONGEST:
+            piece, size = _first_events(rest, odd)
+            if piece is None and len(rest) > _LONGEST:
                 raise TimingError("no JSON of a trace: an event in it does not end")
-            if events is not None:
-                yield events
+            if piece is not None:
+                yield piece
                 rest = rest[size:]
 
     def _head(self) -> bytes:
@@ -297,7 +351,7 @@ class _Source:
         if isinstance(found, dict):
             self.about |= found
 
-    def _last(self, rest: bytes, odd: Counter[str]) -> list[_Event]:
+    def _last(self, rest: bytes, odd: Counter[str]) -> _Text:
         """What is left, without what closes the trace."""
         end = len(rest)
         for _ in range(1000):
@@ -310,14 +364,13 @@ class _Source:
                     raise TimingError("no JSON of a trace: something stands behind the list of events")
                 if not self._is_list:
                     self._learn(b"{" + behind.removeprefix(b","))
-                events = _decode(b"[" + rest[:end].rstrip().removesuffix(b",") + b"]", odd)
+                return _Text(b"[" + rest[:end].rstrip().removesuffix(b",") + b"]", odd)
             except (TimingError, msgspec.DecodeError):
                 continue
-            return events
         raise TimingError("the JSON is cut, or damaged: its list of events does not end")
 
 
-def _first_events(text: bytes, odd: Counter[str]) -> tuple[list[_Event] | None, int]:
+def _first_events(text: bytes, odd: Counter[str]) -> tuple[_Text | None, int]:
     """The events that are whole, and where the next begins; None where no end of an event can be told yet."""
     at = len(text)
     for _ in range(_TRIES):
@@ -328,27 +381,25 @@ def _first_events(text: bytes, odd: Counter[str]) -> tuple[list[_Event] | None, 
             if match := _BETWEEN.search(text, max(0, at - 64), at):
                 break
         try:
-            return _decode(b"[" + text[: match.start() + 1] + b"]", odd), at
+            return _Text(b"[" + text[: match.start() + 1] + b"]", odd), at
         except (msgspec.DecodeError, RecursionError):
             continue
     return None, 0
 
 
-def _decode(text: bytes, odd: Counter[str]) -> list[_Event]:
-    try:
-        return _TYPED.decode(text)
-    except msgspec.ValidationError:
-        return list(_readable(_UNTYPED.decode(text), odd))
-
-
-def _readable(values: list[object], odd: Counter[str]) -> Iterator[_Event]:
-    """Those that are events; the others are counted by what is wrong with them."""
+def _readable(values: list[object], odd: Counter[str]) -> bytes:
+    """The list without what is no event, which is counted by what is wrong with it."""
+    kept = []
     for value in values:
+        text = msgspec.json.encode(value)
         try:
-            text = msgspec.json.encode(value)
-            yield msgspec.json.decode(text, type=_Event, strict=False)
+            msgspec.json.decode(text, type=_Event, strict=False)
+            msgspec.json.decode(text, type=_EventFacts, strict=False)
         except msgspec.ValidationError as error:
             odd[f"cannot be read ({error})"] += 1
+        else:
+            kept.append(text)
+    return b"[" + b",".join(kept) + b"]"
 
 
 def open_trace(file: BinaryIO) -> BinaryIO:

@@ -3,6 +3,7 @@
 XLA's profiler makes these traces of its own planes (openxla/xprof, `trace_viewer`), and leaves out the programs.
 """
 
+import math
 import re
 import zlib
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from compare.hlo.collective import COLLECTIVE_KINDS
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.shapes import Array, read_shape
 from compare.timing.arrays import Floats, Ints, Mask
-from compare.timing.chrome.events import TraceEvents, open_trace, read_events
+from compare.timing.chrome.events import Kind, TraceEvents, open_trace, read_events
 from compare.timing.errors import TimingError
 from compare.timing.xplane.device_events import words_by_code
 from compare.timing.xplane.xspace import Line, Metadata, Plane, Space
@@ -28,9 +29,9 @@ _STEP_NAMES = re.compile(r"\$\S*core\.py:\d+ step|StepMarker")
 _MODULE = re.compile(r"(?:p?jit|pmap|SyncTensorsGraph)[\w.<>]*(?:\(\d+\))?")
 _STEP = re.compile(r"\d+")
 _CLOCKS_NS = 1000.0
-"""Between `ts` and `device_offset_ps` of one device, at the most: beyond it they are of two clocks."""
-_FINE_NS = 0.001
-"""A picosecond: where the two agree to it, `ts` has all digits."""
+"""The most by which `ts` − `device_offset_ps` may vary on one device; beyond it they are of two clocks."""
+_FINE_NS = 0.00051
+"""Half a picosecond: where the two agree to it, `ts` has all digits."""
 _WORDS = ("long_name", "hlo_category", "tf_op", "hlo_op")
 _SHAPED = re.compile(r"(?:all-reduce|all-gather|all-to-all|collective-permute)(?:-start)?")
 _COLLECTIVE = re.compile(rf"(?:{'|'.join(COLLECTIVE_KINDS)})(?:-start)?")
@@ -42,7 +43,7 @@ class ChromeLine:
     def __init__(self, trace: "_Trace", rows: Ints, *, id: int, name: str, marks_steps: bool = False):
         self.id = id
         self.name = name
-        self.timestamp_ns = 0
+        self.timestamp_ns = trace.zero_ns
         self._trace = trace
         self._rows = rows
         self._marks_steps = marks_steps
@@ -60,7 +61,7 @@ class ChromeLine:
         return self._words([kind.name for kind in self._trace.events.kinds])
 
     def start_ns(self, zero_ns: int) -> Floats:
-        return self._trace.start_ns[self._rows] - float(zero_ns)
+        return self._trace.start_ns[self._rows] + float(self.timestamp_ns - zero_ns)
 
     @property
     def duration_ns(self) -> Floats:
@@ -77,6 +78,9 @@ class ChromeLine:
     def floats(self, stat: str) -> Floats:
         if stat == "shown_bytes":
             return self._trace.shown_bytes[self._rows]
+        if stat in ("bytes_accessed", "model_flops"):
+            of_kind = np.array([getattr(kind, stat) for kind in self._trace.events.kinds], np.float64)
+            return of_kind[self._trace.events.kind[self._rows]]
         found = self._trace.events.numbers.get(stat)
         return np.full(len(self), np.nan) if found is None else found[self._rows]
 
@@ -95,36 +99,45 @@ class _Trace:
         self.events = events
         self.process: Ints = np.array([process for process, _ in events.threads], np.int64)[events.thread]
         self.notes: list[str] = []
+        self.zero_ns = math.floor(events.numbers["ts"].min()) * 1000
         self.start_ns = self._starts()
-        offered, told = events.numbers["dur"] * 1e3, events.numbers["device_duration_ps"] / 1e3
-        coarse = np.abs(offered - told) > _FINE_NS
-        self.duration_ns: Floats = np.where(coarse, told, offered)
+        shown, exact = events.numbers["dur"] * 1e3, events.numbers["device_duration_ps"] / 1e3
+        self.duration_ns: Floats = np.where(np.abs(shown - exact) > _FINE_NS, exact, shown)
         self.shown_bytes = self._bytes()
 
     def _starts(self) -> Floats:
-        """`device_offset_ps` on the clock of `ts`: both count from times of their own."""
-        shown, offset = self.events.numbers["ts"] * 1e3, self.events.numbers["device_offset_ps"] / 1e3
-        starts, apart = shown.copy(), 0
+        """From `zero_ns`: `device_offset_ps` on the clock of `ts`, since both count from times of their own.
+
+        Of a `ts` that is large few digits are left.  No operation comes before the step that it begins: of the times
+        between the two clocks, equal but for these digits, the largest is taken.
+        """
+        shown = (self.events.numbers["ts"] - self.zero_ns / 1e3) * 1e3
+        offset = self.events.numbers["device_offset_ps"] / 1e3
+        starts: Floats = shown.copy()
+        apart = 0
         for process in np.unique(self.process[~np.isnan(offset)]).tolist():
             rows = np.flatnonzero((self.process == process) & ~np.isnan(offset))
             between = shown[rows] - offset[rows]
-            shift = round(float(np.median(between)), 3)
-            far = np.abs(between - shift)
-            chosen = (far > _FINE_NS) & (far <= _CLOCKS_NS)
+            near = np.abs(between - np.median(between)) <= _CLOCKS_NS
+            shift = round(float(between[near].max()), 3)
+            chosen = near & (np.abs(between - shift) > _FINE_NS)
             starts[rows[chosen]] = offset[rows[chosen]] + shift
-            apart += int((far > _CLOCKS_NS).sum())
+            apart += int((~near).sum())
         if apart:
             self.notes.append(f"device_offset_ps of {apart} events is of another clock than ts: ts is taken")
         return starts
 
     def _bytes(self) -> Floats:
         """Of a collective the bytes that its shape or `bytes_accessed` shows: for one whose HLO is not known."""
-        kinds = self.events.kinds
-        collective = np.array([bool(_COLLECTIVE.fullmatch(kind.hlo_category.lower())) for kind in kinds], np.bool_)
-        shape = np.array([_shape_bytes(kind.shape) if _SHAPED.fullmatch(kind.hlo_category.lower()) else np.nan
-                          for kind in kinds])  # fmt: skip
-        of_shape, accessed = shape[self.events.kind], self.events.numbers["bytes_accessed"]
-        return np.where(collective[self.events.kind], np.where(np.isnan(of_shape), accessed, of_shape), np.nan)
+        return np.array([_shown_bytes(kind) for kind in self.events.kinds], np.float64)[self.events.kind]
+
+
+def _shown_bytes(kind: Kind) -> float:
+    category = kind.hlo_category.lower()
+    if not _COLLECTIVE.fullmatch(category):
+        return np.nan
+    of_shape = _shape_bytes(kind.shape) if _SHAPED.fullmatch(category) else np.nan
+    return kind.bytes_accessed if np.isnan(of_shape) else of_shape
 
 
 def _shape_bytes(text: str) -> float:
@@ -164,7 +177,7 @@ def read_trace(path: str | Path) -> Space:
     return Space(
         path=str(path),
         planes=tuple(planes),
-        zero_ns=0,
+        zero_ns=trace.zero_ns,
         notes=(*events.notes, *trace.notes),
         source="modelled" if own.get("source") == "modelled" else "measured",
         label=str(own.get("label", "")),

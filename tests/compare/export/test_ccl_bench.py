@@ -1,0 +1,248 @@
+"""A run goes to CCL-Bench and comes back: the same metrics, every key of a card, nothing half-written."""
+
+import gzip
+import json
+import shutil
+
+import numpy as np
+import pytest
+import yaml
+
+from compare.export.__main__ import main
+from compare.export.ccl_bench import directory, trace
+from compare.export.folder.programs import select_programs
+from compare.metric.catalog import METRICS
+from compare.metric.errors import NotApplicable
+from compare.metric.subject import Request, read_subject
+from compare.report.model.codec import encode
+from compare.run.folder.load_run import read_run
+from compare.timing.join.profile import read_profile
+from compare.timing.metrics.summary import trace_summary
+from meshes.process.command_line import run_command
+from tests.places import EXAMPLE
+
+NAME = "llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4-torchxla-decode-tpu"
+ONE = ["--arm", "torchxla", "--phase", "decode", "--cell", "tpu"]
+
+KEYS = """
+version description hf_url trace_url contributor contact
+workload.model.phase workload.model.moe workload.model.granularity workload.model.model_family workload.model.precision
+workload.model.epochs workload.model.iteration workload.model.model_arch.num_params
+workload.model.model_arch.num_params_embedding workload.model.model_arch.num_layers workload.model.model_arch.num_heads
+workload.model.model_arch.head_dim
+workload.data.batch_size workload.data.seq_len workload.data.input_len workload.data.output_len workload.data.dataset
+workload.hardware.network_topo.topology workload.hardware.network_topo.bandwidth_gbps
+workload.hardware.xpu_spec.type workload.hardware.xpu_spec.model workload.hardware.xpu_spec.total_count
+workload.hardware.xpu_spec.count_per_node workload.hardware.driver_version
+Model-executor.framework.name Model-executor.framework.compiler_tool_selection
+Model-executor.model_plan_parallelization.dp_replicate Model-executor.model_plan_parallelization.dp_shard
+Model-executor.model_plan_parallelization.tp Model-executor.model_plan_parallelization.pp
+Model-executor.model_plan_parallelization.cp Model-executor.model_plan_parallelization.ep
+Model-executor.model_plan_parallelization.pp_mb
+Model-executor.communication_library.name Model-executor.communication_library.version
+Model-executor.communication_library.env Model-executor.protocol_selection
+metric_source.traces metric_source.metrics_specific_trace
+"""
+"""Those of workload_card_template.yaml at 1d257f0."""
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    place = tmp_path_factory.mktemp("export") / "traces"
+    assert main([str(EXAMPLE), "--to", "ccl-bench", "--out", str(place), *ONE]) == 0
+    return place
+
+
+def export(place, *words):
+    with pytest.raises(SystemExit) as caught:
+        run_command(main, [str(EXAMPLE), "--to", "ccl-bench", "--out", str(place), *(words or ONE)])
+    return caught.value.code
+
+
+def only(folder, pattern):
+    (found,) = folder.glob(pattern)
+    return found
+
+
+def test_a_directory_is_what_their_tools_take(out):
+    folder = out / NAME
+    assert "tpu" in folder.name
+    assert only(folder, "*.json").name == "host0.trace.json"
+    packed = only(folder, "**/*.json.gz")
+    assert packed.parent != folder
+    assert gzip.decompress(packed.read_bytes()) == only(folder, "*.json").read_bytes()
+    assert only(folder, "*.yaml").name == f"{NAME}.yaml"
+
+
+def test_a_card_has_every_key_of_the_template(out):
+    card = yaml.safe_load(only(out / NAME, "*.yaml").read_text())
+    for path in KEYS.split():
+        value = card
+        for key in path.split("."):
+            assert key in value, path
+            value = value[key]
+    plan = card["Model-executor"]["model_plan_parallelization"]
+    assert [plan[name] for name in ("dp_replicate", "dp_shard", "tp", "pp", "cp", "ep", "pp_mb")] == [
+        1,
+        1,
+        4,
+        2,
+        1,
+        1,
+        2,
+    ]
+    model = card["workload"]["model"]
+    assert (model["phase"], model["moe"], model["precision"], model["iteration"]) == ("inference", False, "bf16", 1)
+    # 32 layers of 4·4096² + … are 8,030,261,248 parameters (Llama-3.1-8B's model card), 128256·4096 of them embeddings.
+    assert model["model_arch"]["num_params"] == 8_030_261_248
+    assert model["model_arch"]["num_params_embedding"] == 525_336_576
+    xpu = card["workload"]["hardware"]["xpu_spec"]
+    assert (xpu["type"], xpu["model"], xpu["total_count"]) == ("TPU", "tpu_v5e", 8)
+    # 4 links of 45 GB/s.
+    assert card["workload"]["hardware"]["network_topo"]["bandwidth_gbps"] == ["N/A", 1440]
+    assert card["metric_source"]["traces"] == ["json_tpu"]
+    assert "Its times are modelled: modelled for v5e:2x4." in card["description"]
+
+
+def test_a_trace_is_laid_out_as_xlas_profiler_does(out):
+    events = json.loads(only(out / NAME, "*.json").read_text())["traceEvents"]
+    processes = [row["args"]["name"] for row in events if row["name"] == "process_name"]
+    assert processes == ["/host:CPU", *(f"/device:TPU:{device}" for device in range(8))]
+    reduce = next(row for row in events if row["name"].startswith("all-reduce") and row["pid"] == 3)
+    words = "hlo_category device_offset_ps device_duration_ps bytes_accessed shape_with_layout long_name hlo_op tf_op"
+    assert {*words.split(), "all_reduce_unique_id", "run_id"} <= set(reduce["args"])
+    assert reduce["args"]["hlo_category"] == "all-reduce"
+    assert int(reduce["args"]["device_offset_ps"]) == pytest.approx(reduce["ts"] * 1e6, abs=0.51)
+    # The profiler counts operand and result.
+    assert int(reduce["args"]["bytes_accessed"]) % 2 == 0
+    group = reduce["args"]["all_reduce_unique_id"]
+    meeting = {row["pid"] - 3 for row in events if row.get("args", {}).get("all_reduce_unique_id") == group}
+    assert meeting == {0, 1, 2, 3}  # tp of stage 0
+
+
+def numbers(subject):
+    found = {}
+    for metric in METRICS.values():
+        try:
+            found[metric.name] = metric.measure(subject).number
+        except NotApplicable as reason:
+            found[metric.name] = str(reason)
+    return found
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_what_comes_back_is_the_runs_own_timeline(out, given):
+    """Times to the picosecond, bytes exactly; without the program what only it tells reads `?`."""
+    (timed,) = select_programs(read_run(EXAMPLE), arm="torchxla", phase="decode", cell="tpu")
+    axes = timed.program.case.mesh.split_axes
+    module = timed.program.module if given else None
+    back = read_profile([only(out / NAME, "*.json")], axes=axes, hlo=module)
+    assert (back.source, back.label) == ("modelled", "modelled for v5e:2x4")
+    ours, theirs = (encode(trace_summary(timeline).per_step) for timeline in (timed.timeline, back))
+    if not given:
+        assert theirs.pop("by_axes")["?"]["communication_ns"]
+        del ours["by_axes"]
+    assert flat(theirs) == {
+        key: pytest.approx(value, abs=0.001) if key.endswith("_ns") else value for key, value in flat(ours).items()
+    }
+
+
+def flat(value, path=""):
+    if not isinstance(value, dict):
+        return {path: value}
+    return {key: leaf for name, part in value.items() for key, leaf in flat(part, f"{path}/{name}").items()}
+
+
+def test_events_come_back_to_the_picosecond(out):
+    (timed,) = select_programs(read_run(EXAMPLE), arm="torchxla", phase="decode", cell="tpu")
+    back = read_subject(Request(trace=out / NAME)).timeline
+    for shown, alike in timed.timeline.stands_for.items():
+        own = operations(timed.timeline, shown)
+        for device in alike:
+            read = operations(back, device)
+            for name in ("hlo_op", "role", "scope", "kind", "axes"):
+                assert read[name].astype(str).tolist() == own[name].astype(str).tolist()
+            for name, most in {"start_ns": 0.001, "duration_ns": 0.001, "wait_ns": 0.001, "payload_bytes": 0}.items():
+                both = read[name].to_numpy(), own[name].to_numpy()
+                np.testing.assert_allclose(*both, rtol=0, atol=most)
+
+
+def operations(timeline, device):
+    """Of one device, in order; without the start and the end of what has an event of its own."""
+    events = timeline.events[timeline.events["device"].eq(device) & timeline.events["role"].ne("part")]
+    return events.astype({"hlo_op": str}).sort_values(["hlo_op", "start_ns"], ignore_index=True)
+
+
+def test_every_metric_is_that_of_the_run(out):
+    ours = numbers(read_subject(Request(trace=EXAMPLE, arm="torchxla", phase="decode")))
+    theirs = numbers(read_subject(Request(trace=out / NAME)))
+    assert ours["traffic_window"] > 0
+    assert theirs == {
+        name: value if isinstance(value, str) else pytest.approx(value, rel=1e-9) for name, value in ours.items()
+    }
+
+
+def test_of_very_many_events_alike_devices_are_shown_once(tmp_path, monkeypatch, out):
+    monkeypatch.setattr(trace, "MOST_EVENTS", 1)
+    assert main([str(EXAMPLE), "--to", "ccl-bench", "--out", str(tmp_path / "o"), *ONE]) == 0
+    few = tmp_path / "o" / NAME
+    assert only(few, "*.json").stat().st_size < only(out / NAME, "*.json").stat().st_size / 3
+    ours, theirs = (numbers(read_subject(Request(trace=folder))) for folder in (out / NAME, few))
+    assert theirs == {
+        name: value if isinstance(value, str) else pytest.approx(value, rel=1e-9) for name, value in ours.items()
+    }
+
+
+def test_the_program_beside_it_is_a_run_folder(out):
+    (result,) = read_run(out / NAME / directory.PROGRAM).results
+    assert (result.key, result.status) == (("torchxla", "decode", "tpu"), "ok")
+
+
+def test_an_export_is_replaced_and_anything_else_refused(tmp_path, out, capsys):
+    shutil.copytree(out, tmp_path / "again")
+    assert export(tmp_path / "again") == 0
+    assert (tmp_path / "again" / NAME / "host0.trace.json").is_file()
+    (tmp_path / "again" / "mine.txt").write_text("mine")
+    mixed = sorted(path.name for path in (tmp_path / "again").iterdir())
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("x")
+    (tmp_path / "file").write_text("x")
+    capsys.readouterr()
+    for name, complaint in {"again": "mine.txt", "other": "thesis.tex", "file": "is no folder"}.items():
+        assert export(tmp_path / name) == 2
+        printed = capsys.readouterr()
+        assert complaint in printed.err
+        assert (len(printed.err.splitlines()), printed.out) == (1, "")
+    assert sorted(path.name for path in (tmp_path / "again").iterdir()) == mixed
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["thesis.tex"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "file", "other"]
+
+
+def test_an_error_leaves_nothing(tmp_path, monkeypatch, capsys):
+    def fail(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(directory, "write_card", fail)
+    assert export(tmp_path / "new") == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ([EXAMPLE, "--to", "chakra", "--out", "new"], "invalid choice: 'chakra'"),
+        ([EXAMPLE, "--to", "ccl-bench"], "--out"),
+        ([EXAMPLE, "--to", "ccl-bench", "--out", "new", "--arm", "nobody"], "has no compiled program nobody/*/*"),
+        (["nowhere", "--to", "ccl-bench", "--out", "new"], "is not a run folder"),
+    ],
+)
+def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, monkeypatch, capsys, words, complaint):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as caught:
+        run_command(main, [str(word) for word in words])
+    printed = capsys.readouterr()
+    assert (caught.value.code, printed.out) == (2, "")
+    assert complaint in printed.err
+    assert len(printed.err.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
