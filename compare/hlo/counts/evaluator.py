@@ -237,7 +237,7 @@ def _after(first: Value, later: Value, axis: int, trips: int) -> Value:
     heads = tuple(max(a, b) for at, (a, b) in enumerate(zip(first.shape, later.shape, strict=True)))
     shape = [size if at != axis else trips for at, size in enumerate(heads)]
     rolled = np.empty(shape, first.dtype)
-    cut: list[slice] = [slice(None)] * len(shape)
+    cut: list[slice[int | None, int | None, int | None]] = [slice(None)] * len(shape)
     cut[axis] = slice(0, 1)
     rolled[tuple(cut)] = first
     cut[axis] = slice(1, None)

@@ -6,7 +6,6 @@ An array has the lead dims of its activation (devices, then one per loop), then 
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from compare.hlo.text.attributes import split_top
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import Array
 
-Value = NDArray[Any]
+Value = NDArray[np.int64 | np.bool_]
 
 MOST_ELEMENTS = 1 << 22
 """Largest number of elements of a value that is evaluated."""

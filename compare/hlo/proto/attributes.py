@@ -5,10 +5,10 @@ scatters, and control predecessors.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from compare.hlo.proto.hlo_messages import ELEMENT_TYPES, MESSAGES
+from compare.hlo.proto.messages import Message
 from compare.hlo.text.errors import HloError
 
 _GROUPED = {
@@ -49,7 +49,7 @@ def numbers(values: Iterable[int]) -> str:
     return "{" + ",".join(map(str, values)) + "}"
 
 
-def opcode_attributes(item: Any, *, first: Any) -> Iterator[str]:
+def opcode_attributes(item: Message, *, first: Message | None) -> Iterator[str]:
     """What the opcode's own fields say, one attribute each.  first: its first operand, None without one."""
     opcode = item.opcode
     if item.channel_id:
@@ -71,18 +71,18 @@ def opcode_attributes(item: Any, *, first: Any) -> Iterator[str]:
     if item.dynamic_slice_sizes:
         yield _sizes(item, first)
     for name, spell in _SPELLED.items():
-        if value := getattr(item, name):
-            yield spell(value)
+        if getattr(item, name):
+            yield spell(item)
     if item.is_host_transfer:
         yield "is_host_transfer=true"
 
 
-def _slices(cuts: Any) -> str:
+def _slices(cuts: Sequence[Message]) -> str:
     strided = any(cut.stride != 1 for cut in cuts)
     return ", ".join(f"[{cut.start}:{cut.limit}" + (f":{cut.stride}]" if strided else "]") for cut in cuts)
 
 
-def _padding(dimensions: Any) -> str:
+def _padding(dimensions: Sequence[Message]) -> str:
     inner = any(dim.interior_padding for dim in dimensions)
     words = (
         f"{dim.edge_padding_low}_{dim.edge_padding_high}" + (f"_{dim.interior_padding}" if inner else "")
@@ -91,18 +91,23 @@ def _padding(dimensions: Any) -> str:
     return "x".join(words)
 
 
-_SPELLED: dict[str, Callable[[Any], str]] = {
-    "slice_dimensions": lambda value: f"slice={{{_slices(value)}}}",
-    "padding_config": lambda value: f"padding={_padding(value.dimensions)}" if value.dimensions else "",
-    "comparison_direction": lambda value: f"direction={value}",
-    "fusion_kind": lambda value: f"kind={value}",
-    "custom_call_target": lambda value: f"custom_call_target={quote(value)}",
-    "async_execution_thread": lambda value: f"async_execution_thread={quote(value)}",
+def _spell_padding(item: Message) -> str:
+    dimensions = item.padding_config.dimensions
+    return f"padding={_padding(dimensions)}" if dimensions else ""
+
+
+_SPELLED: dict[str, Callable[[Message], str]] = {
+    "slice_dimensions": lambda item: f"slice={{{_slices(item.slice_dimensions)}}}",
+    "padding_config": _spell_padding,
+    "comparison_direction": lambda item: f"direction={item.comparison_direction}",
+    "fusion_kind": lambda item: f"kind={item.fusion_kind}",
+    "custom_call_target": lambda item: f"custom_call_target={quote(item.custom_call_target)}",
+    "async_execution_thread": lambda item: f"async_execution_thread={quote(item.async_execution_thread)}",
 }
 """Fields that say something wherever they are not empty."""
 
 
-def _sizes(item: Any, first: Any) -> str:
+def _sizes(item: Message, first: Message | None) -> str:
     """Of a permute in place, the sizes of all its windows stand in one list, as many each as its operand has dims."""
     sizes = list(item.dynamic_slice_sizes)
     if not item.opcode.startswith("collective-permute"):
@@ -115,11 +120,11 @@ def _sizes(item: Any, first: Any) -> str:
     return "slice_sizes={" + ",".join(windows) + "}"
 
 
-def _shape_of(item: Any) -> Any:
+def _shape_of(item: Message | None) -> Message:
     return MESSAGES["Shape"].FromString(b"" if item is None else item.shape)
 
 
-def groups_text(item: Any) -> str | None:
+def groups_text(item: Message) -> str | None:
     """The device groups in any of XLA's spellings; None for what has none."""
     if item.HasField("mesh_axes_replica_group_list"):
         return _mesh(item.mesh_axes_replica_group_list)
@@ -134,14 +139,14 @@ def groups_text(item: Any) -> str | None:
     return "{" + ",".join(numbers(group.replica_ids) for group in groups) + "}"
 
 
-def _iota(listed: Any) -> str:
+def _iota(listed: Message) -> str:
     turn = list(listed.iota_transpose_perm)
     dims = f"[{','.join(map(str, listed.iota_reshape_dims))}]"
     plain = f"[{listed.num_replica_groups},{listed.num_devices_per_group}]<={dims}"
     return plain if turn == sorted(turn) else f"{plain}T({','.join(map(str, turn))})"
 
 
-def _mesh(listed: Any) -> str:
+def _mesh(listed: Message) -> str:
     mesh = listed.mesh
     axes = ",".join(f"'{axis.name}'={axis.size}" for axis in mesh.axes)
     ids = ""
@@ -159,7 +164,7 @@ def _mesh(listed: Any) -> str:
     return f"mesh[{axes}]{ids} {{{','.join(refs)}}}"
 
 
-def called_text(item: Any, names: list[str], *, first: Any) -> str:
+def called_text(item: Message, names: list[str], *, first: Message | None) -> str:
     """The computations that it calls, under the attribute's name."""
     if not names:
         return ""

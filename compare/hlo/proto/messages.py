@@ -7,7 +7,7 @@ of SCALARS or another message of the table.  Enums are read as int32, and a map 
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
@@ -26,9 +26,21 @@ _NO_ONEOFS: Mapping[str, Mapping[str, str]] = {}
 _FIELD = re.compile(r"(\w+)=(\d+)([*:])(\w+)")
 
 
+class Message(Protocol):
+    """A message of such a class: each field of its line in the table is an attribute, which no type checker knows."""
+
+    def __getattr__(self, field: str) -> Any: ...
+
+
+class MessageClass(Protocol):
+    """Such a class."""
+
+    def FromString(self, data: bytes, /) -> Message: ...  # noqa: N802  (protobuf's name)
+
+
 def classes(
     package: str, messages: Mapping[str, str], *, oneofs: Mapping[str, Mapping[str, str]] = _NO_ONEOFS
-) -> dict[str, Any]:
+) -> dict[str, MessageClass]:
     """The class of each message, by its name in `messages`.
 
     oneofs: for a message, the name of a oneof by each field that is in it.  As in proto3, a number that is not there
@@ -47,10 +59,15 @@ def classes(
                 added.oneof_index = choices.index(within[added.name])
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}")) for name in messages}
+    by_name: dict[str, Any] = {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}")) for name in messages
+    }
+    return by_name
 
 
-def _add(message: Any, name: str, number: str, count: str, kind: str, *, package: str) -> Any:
+def _add(
+    message: descriptor_pb2.DescriptorProto, name: str, number: str, count: str, kind: str, *, package: str
+) -> descriptor_pb2.FieldDescriptorProto:
     label = _Field.LABEL_REPEATED if count == "*" else _Field.LABEL_OPTIONAL
     field = message.field.add(name=name, number=int(number), label=label)
     if kind in SCALARS:

@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
 
 from google.protobuf.message import DecodeError
 
@@ -27,6 +26,7 @@ from compare.hlo.proto.attributes import (
     quote,
 )
 from compare.hlo.proto.hlo_messages import ASSIGNMENT_MESSAGES, CENSUS, MESSAGES
+from compare.hlo.proto.messages import Message, MessageClass
 from compare.hlo.proto.shapes import literal_text, shape_text
 from compare.hlo.text.errors import HloError
 
@@ -77,10 +77,11 @@ def _decoding(data: bytes) -> Iterator[None]:
         raise HloError(f"not a serialized HLO module, or cut: {len(data)} bytes that protobuf cannot read") from None
 
 
-def _module(data: bytes, messages: Mapping[str, Any]) -> Any:
+def _module(data: bytes, messages: Mapping[str, MessageClass]) -> Message:
     """The module itself, alone or within an `HloProto`, whose first field it is; in a module that is its name."""
     if not data:
         raise HloError("the serialized HLO module is empty")
+    module: Message
     try:
         module = messages["HloProto"].FromString(data).hlo_module
     except DecodeError:
@@ -95,7 +96,7 @@ def _module(data: bytes, messages: Mapping[str, Any]) -> Any:
 class _Printer:
     """One module on its way to text."""
 
-    def __init__(self, module: Any):
+    def __init__(self, module: Message):
         self._module = module
         self._computations = {computation.id: computation for computation in module.computations}
         if len(self._computations) < len(module.computations):
@@ -115,7 +116,7 @@ class _Printer:
         self._config = cache(_config_text)
         self._wrapped = self._wrapped_alone()
 
-    def _wrapped_alone(self) -> dict[int, Any]:
+    def _wrapped_alone(self) -> dict[int, Message | None]:
         """For each computation that asynchronous wrappers call its one instruction, None where it has more."""
         items = (item for computation in self._module.computations for item in computation.instructions)
         called = {id_ for item in items if item.opcode == "async-start" for id_ in item.called_computation_ids}
@@ -144,7 +145,7 @@ class _Printer:
                 words.append(f"{key}={count}")
         return ", ".join(words)
 
-    def _computation(self, computation: Any) -> Iterator[str]:
+    def _computation(self, computation: Message) -> Iterator[str]:
         items = {item.id: item for item in computation.instructions}
         if computation.root_id not in items:
             raise HloError(f"the root of computation {computation.name!r} is not in the serialized module; is it cut?")
@@ -157,7 +158,7 @@ class _Printer:
         thread = computation.execution_thread
         yield f"}}, execution_thread={quote(thread)}" if thread and thread != "main" else "}"
 
-    def _instruction(self, item: Any, items: dict[int, Any]) -> str:
+    def _instruction(self, item: Message, items: dict[int, Message]) -> str:
         name, opcode = _checked(item.name, "instruction"), item.opcode
         if not _OPCODE.fullmatch(opcode):
             raise HloError(f"cannot read the opcode {opcode!r} of instruction {name!r} in the serialized module")
@@ -182,12 +183,12 @@ class _Printer:
         head = f"{name} = {self._shape(item.shape)} {opcode}({inside})"
         return ", ".join([head, *filter(None, attributes)])
 
-    def _operand(self, id_: int, item: Any, items: dict[int, Any]) -> Any:
+    def _operand(self, id_: int, item: Message, items: dict[int, Message]) -> Message:
         if id_ not in items:
             raise HloError(f"an operand of instruction {item.name!r} is not in its computation; is the module cut?")
         return items[id_]
 
-    def _wrapped_by(self, item: Any, items: dict[int, Any]) -> Any:
+    def _wrapped_by(self, item: Message, items: dict[int, Message]) -> Message | None:
         """The instruction that an asynchronous one stands for, where its wrapper holds nothing else."""
         seen: set[int] = set()
         while item.opcode != "async-start" and item.operand_ids and item.id not in seen:
@@ -196,13 +197,13 @@ class _Printer:
         called = item.called_computation_ids if item.opcode == "async-start" else ()
         return self._wrapped.get(called[0]) if called else None
 
-    def _called(self, item: Any, first: Any) -> str:
+    def _called(self, item: Message, first: Message | None) -> str:
         missing = [id_ for id_ in item.called_computation_ids if id_ not in self._computations]
         if missing:
             raise HloError(f"a computation that {item.name!r} calls is not in the serialized module; is it cut?")
         return called_text(item, [self._computations[id_].name for id_ in item.called_computation_ids], first=first)
 
-    def _backend(self, item: Any) -> str:
+    def _backend(self, item: Message) -> str:
         payload = item.backend_config_payload
         source = payload.WhichOneof("source")
         if source is None:
@@ -214,12 +215,13 @@ class _Printer:
         return self._config(self._module.payloads[payload.id])
 
 
-def _only_instruction(computation: Any) -> Any:
+def _only_instruction(computation: Message) -> Message | None:
     """The root of a computation that has, beside parameters, nothing else; else None."""
     others = [item for item in computation.instructions if item.id != computation.root_id]
     if any(item.opcode != "parameter" for item in others) or len(others) == len(computation.instructions):
         return None
-    return next(item for item in computation.instructions if item.id == computation.root_id)
+    root: Message = next(item for item in computation.instructions if item.id == computation.root_id)
+    return root
 
 
 def _checked(name: str, what: str) -> str:
@@ -228,14 +230,14 @@ def _checked(name: str, what: str) -> str:
     return name
 
 
-def _alias(entry: Any) -> str:
+def _alias(entry: Message) -> str:
     if entry.kind not in _ALIAS_KINDS:
         raise HloError(f"unknown kind {entry.kind} of input_output_alias; a newer XLA wrote it")
     places = numbers(entry.parameter_shape_index)
     return f"{numbers(entry.output_shape_index)}: ({entry.parameter_number}, {places}, {_ALIAS_KINDS[entry.kind]})"
 
 
-def _frames(index: Any) -> Iterator[str]:
+def _frames(index: Message) -> Iterator[str]:
     """The tables that `stack_frame_id` points into.  Of a frame's parent XLA writes the number plus one."""
     if not index.stack_frames:
         return

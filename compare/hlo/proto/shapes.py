@@ -1,11 +1,11 @@
 """Shapes and literals of a serialized program, in the spelling of HLO text."""
 
 import math
-from typing import Any
 
 import numpy as np
 
 from compare.hlo.proto.hlo_messages import BUFFER, ELEMENT_TYPES, TUPLE
+from compare.hlo.proto.messages import Message
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.shapes import MOST_NESTED
 
@@ -18,10 +18,12 @@ _VALUES = {
 }  # fmt: skip
 """The field of a literal that holds the elements; floats decide no loop and no branch, and are elided."""
 
+_Nested = str | list["_Nested"]
+
 _IN_BYTES = {"s8": "<i1", "u8": "<u1", "s16": "<i2", "u16": "<u2"}
 
 
-def shape_text(shape: Any, depth: int = 0) -> str:
+def shape_text(shape: Message, depth: int = 0) -> str:
     """`bf16[4,1024]{1,0:T(8,128)(2,1)S(1)}`, or a tuple of such."""
     if depth > MOST_NESTED:
         raise HloError(f"the tuples of a shape are nested deeper than {MOST_NESTED}")
@@ -36,13 +38,13 @@ def shape_text(shape: Any, depth: int = 0) -> str:
     return f"{_element_type(shape)}[{','.join(dims)}]{_layout(shape)}"
 
 
-def _element_type(shape: Any) -> str:
+def _element_type(shape: Message) -> str:
     if shape.element_type not in ELEMENT_TYPES:
         raise HloError(f"unknown element type {shape.element_type} of a shape; a newer XLA wrote it")
     return ELEMENT_TYPES[shape.element_type]
 
 
-def _layout(shape: Any) -> str:
+def _layout(shape: Message) -> str:
     layout = shape.layout
     order = ",".join(map(str, layout.minor_to_major))
     tiles = "".join(f"({','.join(map(str, tile.dimensions))})" for tile in layout.tiles)
@@ -52,7 +54,7 @@ def _layout(shape: Any) -> str:
     return f"{{{order}{':' if more else ''}{more}}}" if order or more else ""
 
 
-def literal_text(literal: Any) -> str:
+def literal_text(literal: Message) -> str:
     """`7`, `{0, 1}`, `{ { 1, 0 }, { 1, 1 } }`; `{...}` for what is long or of another type."""
     shape = literal.shape
     if shape.element_type == TUPLE:
@@ -76,6 +78,6 @@ def literal_text(literal: Any) -> str:
     return _spell(stored_as.transpose([outer_first.index(dim) for dim in range(len(dims))]).tolist())
 
 
-def _spell(values: Any) -> str:
+def _spell(values: _Nested) -> str:
     """Nested lists as XLA writes them, but for its spaces."""
     return values if isinstance(values, str) else "{" + ", ".join(map(_spell, values)) + "}"

@@ -7,11 +7,10 @@ it holds as bytes alone, which takes a tenth of that.
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from compare.hlo.proto.messages import SCALARS, classes
+from compare.hlo.proto.messages import SCALARS, MessageClass, classes
 
 SMALL_BYTES = 1 << 23
 """Of this size a file may be anything."""
@@ -28,7 +27,7 @@ class Census:
         self._package = f"{package}.census"
 
     @cache  # noqa: B019  (of one for each format, which lives as long as the program)
-    def _classes(self) -> dict[str, Any]:
+    def _classes(self) -> dict[str, MessageClass]:
         flat = {
             name: " ".join(
                 f"{field}={number}{count}{kind if kind in SCALARS else 'bytes'}"
