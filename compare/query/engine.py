@@ -37,7 +37,8 @@ def query_runs(query: str, *folders: str | Path) -> "DuckDBPyRelation":
 
     folders: run folders, folders of them, or one folder of saved tables.
     query: SQL, or the name of a query that ships (`volume-by-axis`).  `python -m compare.query` lists both tables and
-    names.  Raises `QueryError`, one line, for a query that DuckDB refuses and for a folder that cannot be read.
+    names.  Raises `QueryError`, one line, for a query that DuckDB refuses and for a folder that cannot be read.  The
+    rows are read when they are asked for, and then the error of a damaged file is DuckDB's own.
     """
     sql = query if any(map(str.isspace, query.strip())) else read_query(query)
     with open_runs(connect(), read_source([Path(folder) for folder in folders]), sql) as connection:
@@ -93,10 +94,10 @@ def open_runs(connection: "DuckDBPyConnection", runs: Source, sql: str) -> Itera
         else:
             create_views(connection, runs, files)
         yield connection
-    except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
-        raise QueryError(_said(error)) from None
-    except duckdb.Error as error:
+    except (duckdb.InvalidInputException, duckdb.IOException) as error:
         raise QueryError(_damaged(paths) or _said(error)) from None
+    except duckdb.Error as error:  # that of a damaged page of Parquet is of no kind
+        raise QueryError((type(error) is duckdb.Error and _damaged(paths)) or _said(error)) from None
 
 
 def save_tables(runs: Source, out: Path) -> list[Path]:

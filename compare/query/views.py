@@ -15,8 +15,7 @@ from compare.run.folder.untrusted_paths import is_inside
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-REPORT = "report.json"
-
+_REPORT = "report.json"
 
 Files = Mapping[str, Mapping[Path, RunFolder]]
 """By table the files that a query reads, and whose they are; none of a table that it does not mention."""
@@ -58,16 +57,16 @@ def create_views(connection: "DuckDBPyConnection", runs: Sequence[RunFolder], fi
 
 
 def _mentioned(names: Sequence[str], sql: str) -> set[str]:
-    """Perhaps more than it reads: a word of a text is one too; but not of a line that is a comment."""
-    lines = "\n".join(line for line in sql.splitlines() if not line.lstrip().startswith("--"))
-    return {name for name in names if re.search(rf"(?<![\w-]){re.escape(name)}(?!\w|-\w)", lines, re.IGNORECASE)}
+    """Perhaps more than it reads: a word of a text is one too; but not of the line at its head that says what it is."""
+    text = re.sub(r"\A(\s*--[^\n]*\n)+", "", sql)
+    return {name for name in names if re.search(rf"(?<![\w-]){re.escape(name)}(?!\w|-\w)", text, re.IGNORECASE)}
 
 
 def _file(run: RunFolder, name: str) -> Path | None:
     table = TABLES.get(name)
     if not isinstance(table, ReportTable):
         return run.table(name)
-    path = run.folder / REPORT
+    path = run.folder / _REPORT
     if not is_inside(run.folder, path) or not path.stat().st_size:
         raise QueryError(f"{path} is not there, or empty; python -m compare.report {run.folder} makes it")
     return path

@@ -14,6 +14,7 @@ from tests.places import EXAMPLE, ROOT
 
 COMPILED = {
     "pipeline": ("--mesh", "pp2tp4@2xv5e:2x2", "--model", "tiny", "--seq", "128", "--phase", "decode"),
+    "profiles": ("--mesh", "pp2tp4", "--model", "tiny", "--seq", "128", "--phase", "decode", "--execute", "cpu"),
     "experts": ("--mesh", "ep2tp4", "--model", "tiny-moe", "--seq", "128", "--phase", "prefill"),
 }
 
@@ -37,13 +38,23 @@ def report(run):
     return json.loads((run / "report.json").read_text(encoding="utf-8"))
 
 
-def programs(report):
+def compiled(report):
     """(phase, arm, cell) -> the program's part of the report."""
     return {
         (phase, arm, program["cell"]): program
         for phase, found in report["phases"].items()
         for arm, default in found["arms"].items()
-        for program in (default, *default.get("controls", {}).values(), *default.get("profiles", {}).values())
+        for program in (default, *default.get("controls", {}).values())
+    }
+
+
+def programs(report):
+    """The same, and what was run and measured."""
+    return compiled(report) | {
+        (phase, arm, cell): program
+        for phase, found in report["phases"].items()
+        for arm, default in found["arms"].items()
+        for cell, program in default.get("profiles", {}).items()
     }
 
 
@@ -69,7 +80,7 @@ def tokens(report, phase):
 def test_volume_by_axis_adds_up_to_the_totals(run, report):
     rows = rows_of("volume-by-axis", run)
     devices = len(report["mesh"]["devices"])
-    for key, program in programs(report).items():
+    for key, program in compiled(report).items():
         own, totals = rows[key], program["totals"]
         assert sum(row["step_wire_bytes"] for row in own) == totals["wire_bytes"]
         for verdict in ("inherent", "inflated", "induced"):
@@ -92,7 +103,7 @@ def test_framework_induced_is_that_of_the_headline(run, report):
             assert row["common_bytes"] == line["common"]
             assert (row["wire_bytes"], row["asked_bytes"]) == (line["wire_bytes"], found["inherent_total"])
             assert row["emitted_over_inherent"] == near(line["ratio"])
-    for key, program in programs(report).items():
+    for key, program in compiled(report).items():
         (row,) = rows[key]
         timing = program["timing"]
         assert row["step_ns"] == near(timing["per_step"]["step_ns"])
@@ -151,7 +162,7 @@ FIRST = """
 def test_what_follows_windows_is_all_but_what_comes_before_the_first(run, report):
     rows, first = rows_of("windows-across-axes", run), rows_of(FIRST, run)
     devices = len(report["mesh"]["devices"])
-    for key, program in programs(report).items():
+    for key, program in compiled(report).items():
         after = sum(row["step_wire_bytes_after"] for row in rows.get(key, []))
         # What not every device runs counts here as if each did.
         if not any(entry["device_executions"] for entry in program["collectives"]):
@@ -221,7 +232,7 @@ def test_the_network_s_use_is_that_of_the_report(run, report):
 
 def test_plans_are_ranked_by_the_steps_of_the_report(run, report):
     rows = rows_of("plan-ranking", run)
-    for key, program in programs(report).items():
+    for key, program in compiled(report).items():
         (row,) = rows[key]
         step_ns = program["timing"]["per_step"]["step_ns"]
         assert (row["place"], row["step_over_fastest"], row["step_ns"]) == (1, 1, near(step_ns))
