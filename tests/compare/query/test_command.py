@@ -198,17 +198,24 @@ def test_a_question_that_takes_too_long_can_be_stopped(tmp_path, number, form):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_duckdb_one_line_says_how_to_get_it(tmp_path):
+def test_without_duckdb_all_is_listed_and_one_line_says_how_to_get_it(tmp_path):
     (tmp_path / "duckdb.py").write_text("raise ImportError")
-    done = subprocess.run(
-        [sys.executable, "-m", "compare.query", str(EXAMPLE), SQL], capture_output=True, text=True, cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
+
+    def run(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "compare.query", str(EXAMPLE), *words], capture_output=True, text=True, cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
+        )  # fmt: skip
+
+    asked = run(SQL)
+    assert (asked.returncode, asked.stdout) == (2, "")
+    assert asked.stderr == (
         "error: duckdb is not installed; get it with pip install -e '.[sql]' "
         "(without a checkout: pip install 'wirediff[sql]')\n"
     )
+    listed = run()
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert "volume-by-axis: " in listed.stdout
 
 
 def test_a_relation_answers_in_a_notebook(tmp_path):
