@@ -42,7 +42,22 @@ def test_the_words_in_the_docs_are_those_of_the_code():
 
 
 @pytest.mark.parametrize(
-    "door", ["run", "plan", "hlo", "report", "trace", "sweep", "diff", "history", "remedy", "teach", "query"]
+    "door",
+    [
+        "run",
+        "plan",
+        "hlo",
+        "report",
+        "trace",
+        "sweep",
+        "diff",
+        "history",
+        "remedy",
+        "teach",
+        "query",
+        "export",
+        "metric",
+    ],
 )
 def test_every_door_has_help_with_an_example(door):
     done = subprocess.run(

@@ -85,7 +85,9 @@ def communication_fraction(subject: Subject) -> Value:
     """Communication ÷ step."""
     told = _per_step(subject)
     share = applicable(told.communication_fraction, NO_DEVICE)
-    return Value(100 * share, {"communication_s": _seconds(told.communication_ns), "step_s": _seconds(told.step_ns)})
+    return Value(
+        _percent(share), {"communication_s": _seconds(told.communication_ns), "step_s": _seconds(told.step_ns)}
+    )
 
 
 def communication_ratio(subject: Subject) -> Value:
@@ -122,7 +124,12 @@ def compute_comm_overlap(subject: Subject) -> Value:
     if told.communication_ns == 0:
         raise NotApplicable("no step communicates: there is nothing to overlap")
     share = applicable(told.overlap, NO_DEVICE)
-    return Value(100 * share, {"hidden_s": _seconds(told.hidden_ns), "exposed_s": _seconds(told.exposed_ns)})
+    return Value(_percent(share), {"hidden_s": _seconds(told.hidden_ns), "exposed_s": _seconds(told.exposed_ns)})
+
+
+def _percent(share: float) -> float:
+    """Of a quotient of nine digits."""
+    return round(100 * share, 7)
 
 
 def _seconds(value: float | int | None) -> float | None:

@@ -23,7 +23,7 @@ def bandwidth(subject: Subject, kind: str) -> Value:
     rows = subject.communications
     own = rows[rows["kind"].astype(str).eq(kind) & rows["step"].ge(0)]
     if own.empty:
-        raise NotApplicable(f"no step has an {kind}")
+        raise NotApplicable(f"no step has any {kind}")
     if own["group_size"].isna().all():
         raise NotApplicable(_NO_GROUPS)
     rates = own["payload_bytes"] * own["bus_factor"] / own["duration_ns"].where(own["duration_ns"] > 0)
@@ -142,7 +142,7 @@ def _hockney(subject: Subject) -> tuple[float, float, dict[str, Detail]]:
     rows = subject.communications
     rows = rows[rows["step"].ge(0)]
     found: dict[str, Detail] = {}
-    why = "no step has an all-reduce"
+    why = "no step has any all-reduce"
     for kind in _STEPS:
         own = rows[rows["kind"].astype(str).eq(kind)]
         if own.empty:
