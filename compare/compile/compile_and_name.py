@@ -5,13 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
+from jaxlib import _jax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from compare.compile import compiler, executable_info, op_names, pass_dump
 from compare.compile.errors import CompileError
+from compare.compile.requests import CompileRequest
 from compare.hlo.collective import COLLECTIVE_KINDS
 
 _CHANNEL = "channel_handle"
@@ -22,7 +23,7 @@ _COLLECTIVES = frozenset(f"stablehlo.{kind.replace('-', '_')}" for kind in COLLE
 class CompiledProgram:
     """What came of one compile."""
 
-    executable: Any
+    executable: _jax.Executable
     text: str
     """Without this machine's folders."""
     before: str
@@ -36,14 +37,14 @@ class CompiledProgram:
 class CompileJob:
     """Compiles one request, in a folder of its own.  `CompileError`: libtpu gave up; `RefusedError`: wrong options."""
 
-    request: dict[str, Any]
-    ordered: Sequence[Any]
+    request: CompileRequest
+    ordered: Sequence[_jax.Device]
     """The devices of the topology, by their logical number."""
     out: Path
     begin: Callable[[str], None]
     """Hears of each stage beside the compile itself."""
 
-    def compile(self, program: Any, *, passes: bool) -> CompiledProgram:
+    def compile(self, program: ir.Module, *, passes: bool) -> CompiledProgram:
         """Compile it; `passes`: with the texts between them."""
         with TemporaryDirectory(dir=self.out) as name:
             dump = Path(name)
@@ -60,7 +61,7 @@ class CompileJob:
         text, before = (self._stripped(module_text) for module_text in (hlo.to_string(), before))
         return CompiledProgram(executable=executable, text=text, before=before, packed=packed, why=why)
 
-    def restore_names(self, compiled: CompiledProgram, *, program: Any) -> op_names.RestoredNames:
+    def restore_names(self, compiled: CompiledProgram, *, program: ir.Module) -> op_names.RestoredNames:
         """The text with the names that were lost.
 
         program: the same anew.  Where channels don't tell its collectives apart it is compiled once more, with others.
@@ -80,13 +81,13 @@ class CompileJob:
         return executable_info.strip_folders(text, self.request["strip"])
 
 
-def _share_channels(module: Any) -> bool:
+def _share_channels(module: ir.Module) -> bool:
     """Whether two collectives have one channel, as JAX gives all collectives of a `shard_map`."""
     uses = Counter(_handle(op).handle for op in _with_channels(module) if op.name in _COLLECTIVES)
     return any(times > 1 for times in uses.values())
 
 
-def _part_channels(module: Any) -> None:
+def _part_channels(module: ir.Module) -> None:
     """Give each collective a channel of its own, in place: above those that are there.
 
     The program compiles to the same but for those numbers.  What the compiler merges because even the channels were
@@ -101,14 +102,14 @@ def _part_channels(module: Any) -> None:
             op.attributes[_CHANNEL] = stablehlo.ChannelHandle.get(number, kind, context=op.context)
 
 
-def _handle(op: Any) -> Any:
+def _handle(op: ir.Operation) -> stablehlo.ChannelHandle:
     return stablehlo.ChannelHandle(op.attributes[_CHANNEL])
 
 
-def _with_channels(module: Any) -> list[Any]:
-    operations: list[Any] = []
+def _with_channels(module: ir.Module) -> list[ir.Operation]:
+    operations: list[ir.Operation] = []
 
-    def visit(op: Any) -> Any:
+    def visit(op: ir.Operation) -> ir.WalkResult:
         if _CHANNEL in op.attributes:
             operations.append(op)
         return ir.WalkResult.ADVANCE

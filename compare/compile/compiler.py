@@ -5,7 +5,6 @@ The steps are those of `jax.experimental.topologies.get_topology_desc` and `jax.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import libtpu
 import numpy as np
@@ -15,6 +14,7 @@ from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
 
 from compare.compile.errors import CompileError, RefusedError
+from compare.compile.requests import OptionValue
 
 HOST_BOUNDS = (2, 2, 1)
 """Chips of one host, as libtpu assumes; a side of 1 is refused unless it is told otherwise."""
@@ -42,11 +42,13 @@ def start() -> None:
         xla_client.initialize_pjrt_plugin("tpu")
 
 
-def list_devices(topology: str, *, num_slices: int = 1) -> list[Any]:
+def list_devices(topology: str, *, num_slices: int = 1) -> list[_jax.Device]:
     """The compile-only devices of `num_slices` slices, each like `v5e:2x4`."""
     sides = [int(side) for side in topology.partition(":")[2].split("x") if side.isdigit()]
     bounds = [min(side, bound) for side, bound in zip([*sides, 1, 1, 1], HOST_BOUNDS, strict=False)]
-    bounds_and_slices: dict[str, Any] = {"chips_per_host_bounds": bounds} if tuple(bounds) != HOST_BOUNDS else {}
+    bounds_and_slices: dict[str, int | list[int]] = (
+        {"chips_per_host_bounds": bounds} if tuple(bounds) != HOST_BOUNDS else {}
+    )
     if num_slices > 1:
         bounds_and_slices["num_slices"] = num_slices
     try:
@@ -56,12 +58,12 @@ def list_devices(topology: str, *, num_slices: int = 1) -> list[Any]:
         raise RefusedError(f"libtpu knows no topology {topology!r}: {_first_line(error)}") from error
 
 
-def position_of(device: Any) -> tuple[int, ...]:
+def position_of(device: _jax.Device) -> tuple[int, ...]:
     """Slice, x, y, z, core of a device; the devices of a single slice carry no slice."""
     return (getattr(device, "slice_index", None) or 0, *device.coords, device.core_on_chip)
 
 
-def order_devices(devices: Sequence[Any], places: Sequence[Sequence[int]]) -> list[Any]:
+def order_devices(devices: Sequence[_jax.Device], places: Sequence[Sequence[int]]) -> list[_jax.Device]:
     """The devices in the order of `places`: logical device i sits at `places[i]`."""
     at = {position_of(device): device for device in devices}
     wanted = [tuple(row) for row in places]
@@ -74,14 +76,14 @@ def order_devices(devices: Sequence[Any], places: Sequence[Sequence[int]]) -> li
     return [at[row] for row in wanted]
 
 
-def positions_of_ids(ordered: Sequence[Any], ids: Sequence[int]) -> list[tuple[int, ...]]:
+def positions_of_ids(ordered: Sequence[_jax.Device], ids: Sequence[int]) -> list[tuple[int, ...]]:
     """The places of a compiled module's device ids; with several slices it is one slice's module, with ids in it."""
     slice_devices = [device for device in ordered if position_of(device)[0] == position_of(ordered[0])[0]]
     by_id = sorted(slice_devices, key=lambda device: device.id)
     return [position_of(by_id[number]) for number in ids]
 
 
-def build_options(named: Mapping[str, Any], ordered: Sequence[Any]) -> Any:
+def build_options(named: Mapping[str, OptionValue], ordered: Sequence[_jax.Device]) -> _jax.CompileOptions:
     """The compile options that a request names, over these devices; a name that is not known is refused.
 
     `flags` are XLA's own by name, like `{"xla_tpu_...": "true"}`.
@@ -93,6 +95,8 @@ def build_options(named: Mapping[str, Any], ordered: Sequence[Any]) -> Any:
         raise RefusedError(f"unknown compile option {sorted(unknown)[0]!r}; known are {known}")
     for name, value in named.items():
         if name == "flags":
+            if not isinstance(value, Mapping):
+                raise RefusedError(f"the compile option flags is {value!r}; it is XLA's own flags, value by name")
             options.env_option_overrides = [(flag, str(setting)) for flag, setting in value.items()]
         else:
             setattr(options if name in OPTIONS else build, name, value)
@@ -106,7 +110,7 @@ def build_options(named: Mapping[str, Any], ordered: Sequence[Any]) -> Any:
     return options
 
 
-def parse_stablehlo(program: bytes) -> Any:
+def parse_stablehlo(program: bytes) -> ir.Module:
     """Parse StableHLO, as bytecode or text, with the dialects that the frameworks write."""
     context = ir.Context()
     registry = ir.DialectRegistry()
@@ -122,7 +126,9 @@ def parse_stablehlo(program: bytes) -> Any:
         raise RefusedError(f"the program is not StableHLO: {_first_line(error)}") from error
 
 
-def compile_module(program: Any, *, ordered: Sequence[Any], options: Any) -> Any:
+def compile_module(
+    program: ir.Module, *, ordered: Sequence[_jax.Device], options: _jax.CompileOptions
+) -> _jax.Executable:
     """The executable.  libtpu may also abort the process on bad input: the parent reports that."""
     client = ordered[0].client
     try:

@@ -6,15 +6,16 @@ The steps are those of `jax._src.interpreters.pxla` (jax 0.10.2), on jaxlib's pr
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
 from jaxlib import _jax, _profiler, xla_client
+from numpy.typing import ArrayLike, DTypeLike
 
 from compare.compile import compiler
 from compare.compile.errors import RefusedError, WorkerError
+from compare.compile.requests import AboutProgram, ArrayRow, OptionValue
 
-Numbers = Callable[[str, tuple[int, ...]], np.ndarray[Any, np.dtype[Any]]]
+Numbers = Callable[[str, tuple[int, ...]], ArrayLike]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +23,14 @@ class Aval:
     """What jaxlib asks of an array's type."""
 
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: DTypeLike
     weak_type: bool = False
 
 
 class CpuProgram:
     """A program on as many virtual CPU devices as it has partitions, with its arguments."""
 
-    def __init__(self, bytecode: bytes, about: Mapping[str, Any]):
+    def __init__(self, bytecode: bytes, about: AboutProgram):
         """Compile with the options of its about.json.
 
         Raises `RefusedError` when the two do not fit, `WorkerError` when XLA gives up.
@@ -53,7 +54,7 @@ class CpuProgram:
                 f"about.json does not fit the program: it has {len(self._taken)} parameters and {len(self._made)} "
                 f"results; about.json lists {len(self._parameters)} and {len(self._outputs)}"
             )
-        self._arguments: list[Any] = []
+        self._arguments: list[_jax.Array] = []
 
     @property
     def device_kind(self) -> str:
@@ -76,33 +77,39 @@ class CpuProgram:
             if row["name"] in places:
                 self._arguments[places[row["name"]]] = array
 
-    def _put(self, row: Mapping[str, Any], local: Any, sharding: Any, numbers: Numbers) -> Any:
+    def _put(
+        self, row: ArrayRow, local: xla_client.Shape, sharding: xla_client.Sharding, numbers: Numbers
+    ) -> _jax.Array:
         shape, dtype = tuple(local.dimensions()), local.numpy_dtype()
-        shard = np.resize(numbers(row["name"], shape).astype(dtype), shape)
+        shard = np.resize(np.asarray(numbers(row["name"], shape)).astype(dtype), shape)
         return xla_client.batched_device_put(
             Aval(tuple(row["shape"]), dtype), sharding, [shard] * len(self._devices), self._devices, enable_x64=False
         )
 
-    def _handlers(self) -> list[Any]:
+    def _handlers(self) -> list[_jax.ResultHandler]:
         shardings = self._shardings(self._executable.get_output_shardings(), self._outputs)
         return [
             xla_client.array_result_handler(Aval(tuple(row["shape"]), local.numpy_dtype()), sharding, True, True)
             for row, local, sharding in zip(self._outputs, self._made, shardings, strict=True)
         ]
 
-    def _shardings(self, shardings: Sequence[Any] | None, rows: Sequence[Any]) -> list[Any]:
+    def _shardings(
+        self, shardings: Sequence[xla_client.HloSharding] | None, rows: Sequence[ArrayRow]
+    ) -> list[xla_client.GSPMDSharding]:
         """XLA names none for a program of one device."""
         devices = xla_client.DeviceList(tuple(self._devices))
         replicated = xla_client.HloSharding.replicate()
         return [xla_client.GSPMDSharding(devices, each) for each in shardings or [replicated] * len(rows)]
 
 
-def _num_devices(options: Mapping[str, Any]) -> int:
-    counts = {name: options.get(name, 1) for name in ("num_replicas", "num_partitions")}
-    for name, count in counts.items():
-        if type(count) is not int or count < 1:
+def _num_devices(options: Mapping[str, OptionValue]) -> int:
+    counts: list[int] = []
+    for name in ("num_replicas", "num_partitions"):
+        count = options.get(name, 1)
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             raise RefusedError(f"{name} is {count!r} in about.json; it is a whole number from 1")
-    return prod(counts.values())
+        counts.append(count)
+    return prod(counts)
 
 
 class ProfileRecording:
@@ -118,6 +125,6 @@ class ProfileRecording:
         return bytes(self._session.stop())
 
 
-def mark_step(name: str, *, number: int) -> Any:
+def mark_step(name: str, *, number: int) -> _profiler.TraceMe:
     """What is done in this context is one step of the profile."""
     return _profiler.TraceMe(name, _r=1, step_num=number)

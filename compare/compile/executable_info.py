@@ -1,12 +1,13 @@
 """What a compiled executable says of itself: memory, cost, text, and which device runs which partition."""
 
 from collections.abc import Sequence
-from typing import Any
+
+from jaxlib import _hlo, _jax
 
 from compare.hlo.proto.program import read_device_assignment
 
 
-def read_memory(executable: Any) -> dict[str, int | None]:
+def read_memory(executable: _jax.Executable) -> dict[str, int | None]:
     """Bytes of one device."""
     stats = executable.get_compiled_memory_stats()
     return {
@@ -19,7 +20,7 @@ def read_memory(executable: Any) -> dict[str, int | None]:
     }
 
 
-def estimate_cost(executable: Any) -> dict[str, float | str | None]:
+def estimate_cost(executable: _jax.Executable) -> dict[str, float | str | None]:
     """libtpu's model of one device: an estimate, never a measurement, and of a program with loops *not* of a step.
 
     It counts each loop's body once, however often it runs (a scan of 2 and of 64 matmuls cost the same: tested), which
@@ -36,7 +37,7 @@ def estimate_cost(executable: Any) -> dict[str, float | str | None]:
     }
 
 
-def read_device_ids(module: Any) -> list[int]:
+def read_device_ids(module: _hlo.HloModule) -> list[int]:
     """The device id that runs partition 0, 1, …, as the compiled module holds it (its text does not show it)."""
     return list(read_device_assignment(module.as_serialized_hlo_module_proto()))
 

@@ -6,9 +6,9 @@ The flags are options of this one compile; the user's environment is left as it 
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from compare.compile import op_names
+from compare.compile.requests import CompileRequest
 from compare.passes import archive
 
 PASSES = (
@@ -30,7 +30,7 @@ def dump_flags(folder: Path, *, all_of_them: bool) -> list[tuple[str, str]]:
     return [("xla_dump_to", str(folder)), ("xla_dump_hlo_pass_re", wanted), ("xla_dump_hlo_as_text", "True")]
 
 
-def needs_dump(request: dict[str, Any]) -> bool:
+def needs_dump(request: CompileRequest) -> bool:
     """Whether texts are asked for: for the lineage, or because libtpu drops names.
 
     Not where the user's own XLA_FLAGS ask for a dump: a compile has one dump folder, and theirs is kept.

@@ -2,14 +2,16 @@
 
 import io
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from jaxlib import _hlo, _jax
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import func
 
 from compare.compile import compiler
 from compare.compile.errors import RefusedError
+from compare.compile.requests import OptionValue
 
 _BYTECODE = b"ML\xefR"
 _SHARDINGS = ("mhlo.sharding", "sdy.sharding")
@@ -30,7 +32,7 @@ class StablehloProgram:
     meshes: tuple[str, ...]
     """Shardy's, as they are written."""
 
-    def compile_options(self, num_devices: int) -> dict[str, Any]:
+    def compile_options(self, num_devices: int) -> dict[str, OptionValue]:
         return {
             "num_replicas": 1,
             "num_partitions": num_devices,
@@ -72,7 +74,7 @@ def _from_proto(data: bytes) -> bytes:
         raise RefusedError(f"this is no program that XLA can read: {' '.join(str(error).split())[:200]}") from error
 
 
-def _describe(module: Any, *, num_devices: int) -> StablehloProgram:
+def _describe(module: ir.Module, *, num_devices: int) -> StablehloProgram:
     written = io.BytesIO()
     module.operation.write_bytecode(written)
     bytecode = written.getvalue()
@@ -93,11 +95,11 @@ def _describe(module: Any, *, num_devices: int) -> StablehloProgram:
     )
 
 
-def _integer(attributes: Any, name: str) -> int | None:
+def _integer(attributes: Mapping[str, ir.Attribute], name: str) -> int | None:
     return int(ir.IntegerAttr(attributes[name]).value) if name in attributes else None
 
 
-def _main(module: Any) -> Any:
+def _main(module: ir.Module) -> func.FuncOp:
     functions = [operation for operation in module.body.operations if operation.operation.name == "func.func"]
     named = [
         function for function in functions if ir.StringAttr(function.operation.attributes["sym_name"]).value == "main"
@@ -107,10 +109,10 @@ def _main(module: Any) -> Any:
     return (named or functions)[0]
 
 
-def _rows(main: Any, name: str, count: int) -> list[Any]:
+def _rows(main: func.FuncOp, name: str, count: int) -> list[ir.Attribute | None]:
     attributes = main.operation.attributes
     return list(ir.ArrayAttr(attributes[name])) if name in attributes else [None] * count
 
 
-def _is_sharded(row: Any) -> bool:
+def _is_sharded(row: ir.Attribute | None) -> bool:
     return row is not None and any(name in ir.DictAttr(row) for name in _SHARDINGS)

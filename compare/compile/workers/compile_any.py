@@ -10,9 +10,10 @@ dies as `compare.compile.workers.compile_request` does, and writes the `meshes` 
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from compare.compile.errors import RefusedError
+from compare.compile.requests import CompileRequest
 from compare.compile.workers import compile_request
 from compare.compile.workers.worker import read_request, serve, write
 from meshes.devices.topology import Topology
@@ -22,15 +23,23 @@ from meshes.process.last_word import claim_stderr
 FIELDS = frozenset({"program", "topology", "num_devices"})
 
 
+class Fields(TypedDict):
+    """The request."""
+
+    program: str
+    topology: str
+    num_devices: int
+
+
 def handle_request(request: Path, out: Path) -> None:
     """Convert it to StableHLO bytecode, read off it how it is to be compiled, and compile it."""
-    fields = read_request(request, fields=FIELDS)
+    fields: Fields = read_request(request, fields=FIELDS)
     from compare.compile import to_stablehlo
 
     converted = to_stablehlo.convert_to_stablehlo(Path(fields["program"]).read_bytes())
     topology = _topology(fields, num_devices=converted.num_devices)
     (out / "program.mlirbc").write_bytes(converted.bytecode)
-    request_fields = {
+    request_fields: CompileRequest = {
         "program": str(out / "program.mlirbc"),
         "topology": topology.slice_name,
         "num_slices": topology.slices,
@@ -44,7 +53,7 @@ def handle_request(request: Path, out: Path) -> None:
     write(out / "compiled.json", about | {"meshes": converted.meshes})
 
 
-def _topology(fields: dict[str, Any], *, num_devices: int) -> Topology:
+def _topology(fields: Fields, *, num_devices: int) -> Topology:
     """The one that is asked for, or the smallest that the program fills."""
     requested = fields["num_devices"]
     if requested and num_devices and requested != num_devices:

@@ -15,9 +15,9 @@ import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from compare.compile.errors import RefusedError
+from compare.compile.requests import CompileRequest
 from compare.compile.workers.worker import Stages, read_request, serve, write
 from meshes.process.last_word import claim_stderr
 
@@ -26,7 +26,7 @@ FLAG_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 """Of the environment, what changes the compiled program beside the options."""
 
 
-def compile_request(request: dict[str, Any], out: Path) -> None:
+def compile_request(request: CompileRequest, out: Path) -> None:
     """Compile, and write what was found."""
     stages = Stages()
     stages.begin("import")
@@ -68,7 +68,7 @@ def compile_request(request: dict[str, Any], out: Path) -> None:
 
 def handle_request(request: Path, out: Path) -> None:
     """What the process is for."""
-    fields = read_request(request, fields=FIELDS)
+    fields: CompileRequest = read_request(request, fields=FIELDS)
     if not Path(fields["program"]).is_file():
         raise RefusedError(f"there is no program {fields['program']}")
     compile_request(fields, out)

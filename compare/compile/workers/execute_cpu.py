@@ -13,9 +13,10 @@ import sys
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from compare.compile.errors import RefusedError
+from compare.compile.requests import AboutProgram, ArrayRow
 from compare.compile.workers.worker import Stages, read_request, serve, write
 from meshes.process.documents import read_json
 from meshes.process.last_word import claim_stderr
@@ -25,6 +26,13 @@ FIELDS = frozenset({"program"})
 NEEDED = ("arm", "phase", "compile_options", "parameters", "outputs")
 WARMUP_STEPS = 2
 STEPS = 5
+
+
+class Inputs(TypedDict):
+    """The bounds of random inputs, as `draw_values` takes them."""
+
+    vocab: int
+    position: int
 
 
 def execute(folder: Path, out: Path) -> None:
@@ -62,7 +70,7 @@ def execute(folder: Path, out: Path) -> None:
     write(out / "about.json", about | {"versions": versions, "executed": executed, "seconds": stages.seconds()})
 
 
-def make_inputs(parameters: list[dict[str, Any]]) -> dict[str, Any]:
+def make_inputs(parameters: list[ArrayRow]) -> Inputs:
     """Ids that the vocabulary has, and the last position that the cache has room for."""
     sizes = {name: size for row in parameters for name, size in zip(row["dims"].split(), row["shape"], strict=True)}
     lengths = [row["shape"][3] for row in parameters if row["role"] == "cache"]
@@ -78,10 +86,10 @@ def read_folder(request: Path) -> Path:
     return folder
 
 
-def read_about(folder: Path) -> dict[str, Any]:
+def read_about(folder: Path) -> AboutProgram:
     """What the program's arm said of it."""
     try:
-        about: dict[str, Any] = read_json(folder / "about.json")
+        about: AboutProgram = read_json(folder / "about.json")
         missing = [name for name in NEEDED if name not in about]
     except (ValueError, TypeError) as error:
         raise RefusedError(f"{folder / 'about.json'} is not what an arm writes: {error}") from error

@@ -15,11 +15,11 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
+from numpy.typing import NDArray
 
 from compare.compile.errors import NotOfferedError, RefusedError
 from compare.compile.workers.worker import Stages, read_request, serve, write
@@ -41,7 +41,7 @@ Split = tuple[tuple[str, ...], ...]
 """For each dim the axes that split it, outermost first."""
 
 
-def rewrite_annotations(module: Any, *, axes: Mapping[str, int]) -> int:
+def rewrite_annotations(module: ir.Module, *, axes: Mapping[str, int]) -> int:
     """Say the module's shardings in Shardy's words, and return how many pins it has.
 
     axes: of the mesh, outermost first, devices row-major.  Raises `RefusedError` for a sharding that they can't say.
@@ -83,7 +83,7 @@ def parse_sharding(sharding: str, *, rank: int, axes: Mapping[str, int]) -> Spli
 
 
 def _axes_along(
-    dim: int, size: int, places: Mapping[str, np.ndarray[Any, Any]], axes: Mapping[str, int]
+    dim: int, size: int, places: Mapping[str, NDArray[np.int64]], axes: Mapping[str, int]
 ) -> tuple[str, ...] | None:
     """The axes that change along one dim of the tiles, outermost first; None where they are not what numbers them."""
     axes_of_dim = [name for name, at in places.items() if (np.diff(at, axis=dim) != 0).any()]
@@ -98,7 +98,7 @@ def _axes_along(
     return tuple(axes_of_dim) if np.array_equal(dim_last, np.broadcast_to(np.arange(size), dim_last.shape)) else None
 
 
-def _device_ids(match: re.Match[str]) -> np.ndarray[Any, Any]:
+def _device_ids(match: re.Match[str]) -> NDArray[np.int64]:
     """The devices at each tile."""
     shape = _numbers(match["tiles"])
     if match["listed"]:
@@ -153,11 +153,13 @@ def _parameter(row: ir.DictAttr, kind: ir.Type, axes: Mapping[str, int]) -> ir.D
     return ir.DictAttr.get(said)
 
 
-def _attribute(words: str, kind: ir.Type, axes: Mapping[str, int], *, left_open: Sequence[int] | set[int] = ()) -> Any:
+def _attribute(
+    words: str, kind: ir.Type, axes: Mapping[str, int], *, left_open: Sequence[int] | set[int] = ()
+) -> sdy.TensorShardingAttr:
     return _sharding(parse_sharding(words, rank=ir.RankedTensorType(kind).rank, axes=axes), left_open=left_open)
 
 
-def _sharding(split: Split, *, left_open: Sequence[int] | set[int] = ()) -> Any:
+def _sharding(split: Split, *, left_open: Sequence[int] | set[int] = ()) -> sdy.TensorShardingAttr:
     dims = [
         sdy.DimensionShardingAttr.get([sdy.AxisRefAttr.get(name) for name in names], is_closed=dim not in left_open)
         for dim, names in enumerate(split)
@@ -165,7 +167,7 @@ def _sharding(split: Split, *, left_open: Sequence[int] | set[int] = ()) -> Any:
     return sdy.TensorShardingAttr.get(MESH, dims)
 
 
-def _operations(outer: Any) -> Iterator[ir.Operation]:
+def _operations(outer: ir.Operation) -> Iterator[ir.Operation]:
     for region in outer.regions:
         for block in region.blocks:
             for each in block.operations:

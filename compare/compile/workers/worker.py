@@ -10,8 +10,6 @@ from compare.compile.errors import CompileError, NotOfferedError, RefusedError, 
 from meshes.process.documents import read_json
 from meshes.process.last_word import DOES_NOT_FIT, NOT_OFFERED, give_reason, refuse
 
-Request = dict[str, Any]
-
 
 class Stages:
     """Seconds of each stage; prints each on stdout as it begins."""
@@ -29,8 +27,8 @@ class Stages:
         return {name: round(end - start, 3) for (name, start), end in zip(self._begun.items(), ends, strict=True)}
 
 
-def read_request(path: Path, *, fields: frozenset[str]) -> Request:
-    """The request, with none of these fields missing and nothing more; its `program` is a path."""
+def read_request(path: Path, *, fields: frozenset[str]) -> Any:
+    """The request, a dict, with none of these fields missing and nothing more; its `program` is a path."""
     try:
         request = read_json(path)
     except (OSError, ValueError) as error:
@@ -68,7 +66,7 @@ def serve(work: Callable[[Path, Path], None], argv: list[str], *, module: str, n
     return 0
 
 
-def write(path: Path, found: Mapping[str, Any]) -> None:
+def write(path: Path, found: Mapping[str, object]) -> None:
     """What was found, one line for each word."""
     rows = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in found.items())
     path.write_text("{\n" + ",\n".join(rows) + "\n}\n")
