@@ -41,7 +41,8 @@ class ContractRow:
     idle_ticks: int = 0
     """Ticks in which a given stage is idle: pp − 1."""
     dims: tuple[tuple[int, int], ...] = ()
-    """(size, shards) of each sharded dim of its payload: where rounding up can add elements."""
+    """(size, shards) of each sharded dim of its payload: where rounding up can add elements (the cause `padding`).  Set
+    only in rows written by hand: sizes of a `Case` always divide."""
     hops: int = 0
     """Of a permute around a ring of n: n − 1, after which every device has seen all parts; 0: it is no ring."""
     vocab: int = 0
@@ -49,7 +50,10 @@ class ContractRow:
 
 
 def wire_factor(kind: str, n: int) -> Fraction:
-    """Bytes that a device in a group of `n` sends per byte of payload, in a bandwidth-optimal algorithm."""
+    """Bytes that a device in a group of `n` sends per byte of payload, in a bandwidth-optimal algorithm.
+
+    The reader has its own table (`compare/hlo/emission/payload.py`), on purpose: an error in one cannot hide in both.
+    """
     factors = {
         "all-reduce": Fraction(2 * (n - 1), n),
         "all-gather": Fraction(n - 1, n),
@@ -64,5 +68,5 @@ def wire_factor(kind: str, n: int) -> Fraction:
 
 
 def round_half_up(value: Fraction) -> int:
-    """To the nearest integer, halves upwards."""
+    """To the nearest integer, halves upwards.  The reader has its own, on purpose, like its wire factors."""
     return floor(value + Fraction(1, 2))

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from compare.hlo.text.attributes import split_top
+
 _LAYOUT = re.compile(r"(?<=\])\{[^{}]*\}")
 _DROPPED = re.compile(
     r", (?:backend_config|frontend_attributes|sharding|metadata|to_apply|use_global_device_ids|constrain_layout"
@@ -13,11 +15,12 @@ _DROPPED = re.compile(
 _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 _SHARDING = re.compile(r", sharding=(\{(?:[^{}]|\{[^{}]*\})*\})")
 _TOKEN = re.compile(r"\s+|[\w.\-]+|.")
+_GROUPS = ("replica_groups", "source_target_pairs", "device_ids", "channel_id")
 _NAMES = 3
 _SEPARATE = 3
 """Fewer equal tokens than this between two changes are marked with them."""
 
-MOST = 400
+MOST_CHARACTERS = 400
 """Characters of a line that are shown."""
 
 
@@ -33,25 +36,19 @@ def shorten(line: str) -> str:
     """Name, shape, operands, groups, sharding and the end of its `op_name`; no layouts, no configuration."""
     line = line.strip().removeprefix("ROOT ")
     head = _DROPPED.split(line, maxsplit=1)[0]
-    groups = [match[0] for match in _kept(line) if match[0].strip() not in head]
+    # They may follow attributes that are dropped.
+    groups = [f", {part}" for part in split_top(line) if part.partition("=")[0] in _GROUPS and part not in head]
     sharding, op_name = _SHARDING.search(line), _OP_NAME.search(line)
     words = _LAYOUT.sub("", head) + "".join(groups)
     words += f", sharding={sharding[1]}" if sharding else ""
     words += f"  # {_end(op_name[1])}" if op_name and op_name[1] else ""
-    return words if len(words) <= MOST else words[:MOST] + " …"
+    return words if len(words) <= MOST_CHARACTERS else words[:MOST_CHARACTERS] + " …"
 
 
 def _end(op_name: str) -> str:
     """The last parts of a path, which name the part of the model and the operation."""
     names = op_name.split("/")
     return "/".join(names if len(names) <= _NAMES else ["…", *names[-_NAMES:]])
-
-
-def _kept(line: str) -> list[re.Match[str]]:
-    """The groups and channels of a line, which may follow attributes that are dropped."""
-    return list(
-        re.finditer(r", (?:replica_groups|source_target_pairs|channel_id)=(?:\{\{.*?\}\}|\{\}|\d+|\[[^\s]*\])", line)
-    )
 
 
 def split_changes(before: str, after: str) -> tuple[list[Part], list[Part]]:

@@ -71,9 +71,11 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessEnd:
-    """How a worker ended: `ok`, `failed` (exit 1), `refused` (exit 2), `crashed` (a signal) or `timeout`."""
+    """How a worker ended."""
 
     status: str
+    """`ok`; `failed` (exit 1); `refused` (exit 2); `crashed`: ended by a signal that we did not send (out of memory,
+    an abort); `timeout`: killed by us at the time limit."""
     error: str
     """One line; empty on success."""
     seconds: float
@@ -129,7 +131,7 @@ class _Worker:
         while self.read() > 0:
             pass
         return ProcessEnd(
-            seconds=seconds, peak_bytes=peak_bytes, reason=self.reason, **self._verdict(status, timed_out=timed_out)
+            seconds=seconds, peak_bytes=peak_bytes, reason=self.reason, **self._status(status, timed_out=timed_out)
         )
 
     def kill(self) -> tuple[int, int]:
@@ -145,7 +147,7 @@ class _Worker:
             if descriptor >= 0:
                 os.close(descriptor)
 
-    def _verdict(self, status: int, *, timed_out: bool) -> dict[str, str]:
+    def _status(self, status: int, *, timed_out: bool) -> dict[str, str]:
         if status == 0:
             return {"status": "ok", "error": ""}
         reason = find_last_word(read_tail(self.command.stderr))

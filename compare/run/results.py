@@ -32,7 +32,8 @@ class Outcome:
     phase: str
     cell: str
     status: str
-    """`ok failed refused crashed timeout not-installed`, or `not offered`: a control that does not exist here."""
+    """A status of `ProcessEnd` (`ok failed refused crashed timeout`); `not-installed`; or `not offered`: a control that
+    does not exist here."""
     error: str = ""
     """One line."""
     step: str = ""

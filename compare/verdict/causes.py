@@ -50,7 +50,7 @@ class Induced:
 
 INFLATED = (
     Inflated(
-        name="wrap", measure=inflation.wrap_bytes,
+        name="wrap", measure=inflation.wrap_fraction,
         sentence="the hop that closes a ring is not needed: it returns the last stage's state to the first, or a "
                  "rank's own keys and values to it",
         remedy="shift by padding instead of rolling, so that only forward pairs remain; stop a ring of n ranks after "
@@ -72,7 +72,7 @@ INFLATED = (
         remedy="more microbatches reduce its share; a `cond` on whether the stage is active removes it",
     ),
     Inflated(
-        name="replicated", measure=inflation.replicated_bytes,
+        name="replicated", measure=inflation.replicated_fraction,
         sentence="devices receive more of the result than they need: stages that do not need it compute and "
                  "communicate it too, or every device gets all of it where a shard would do",
         remedy="guard it with the stage's index, or constrain the result to be sharded; or accept it where it costs no "
@@ -85,17 +85,17 @@ INFLATED = (
         },
     ),
     Inflated(
-        name="dtype", measure=inflation.widened_bytes,
+        name="dtype", measure=inflation.widened_fraction,
         sentence="the elements on the wire are wider than the model's",
         remedy="convert to the model's dtype before the collective, not after it",
     ),
     Inflated(
-        name="padding", measure=inflation.padding_bytes,
+        name="padding", measure=inflation.padding_fraction,
         sentence="a dim that its number of shards does not divide is padded, and the padding is sent too",
         remedy="choose a number of shards that divides the dim",
     ),
     Inflated(
-        name="windowed-einsum", measure=inflation.accumulator_bytes,
+        name="windowed-einsum", measure=inflation.accumulator_fraction,
         sentence="the compiler overlaps a matmul with permutes, in more hops than the gather or scatter needs",
         remedy="none in the program: the compiler decides; an XLA threshold flag turns windowed einsum off",
     ),
@@ -106,8 +106,8 @@ INFLATED = (
     ),
 )  # fmt: skip
 
-_MOVES = ("all-to-all", "ragged-all-to-all", "collective-permute")
-_GATHERS = ("all-gather", "all-reduce", "reduce-scatter")
+_RESHARDING_KINDS = ("all-to-all", "ragged-all-to-all", "collective-permute")
+_REMAINING_KINDS = ("all-gather", "all-reduce", "reduce-scatter")
 
 INDUCED = (
     Induced(
@@ -148,7 +148,7 @@ INDUCED = (
     ),
     Induced(
         name="layout-change",
-        holds=lambda traffic: traffic.collective.kind in _MOVES,
+        holds=lambda traffic: traffic.collective.kind in _RESHARDING_KINDS,
         sentence="a tensor is resharded between two operations whose shardings differ",
         remedy="pin both operations to the same sharding",
     ),
@@ -160,7 +160,7 @@ INDUCED = (
     ),
     Induced(
         name="activation-gather",
-        holds=lambda traffic: traffic.collective.kind in _GATHERS,
+        holds=lambda traffic: traffic.collective.kind in _REMAINING_KINDS,
         sentence="a sharded activation is gathered along an axis that the plan keeps sharded",
         remedy="pin it; or write the operation so that it does not merge a sharded dim with another",
     ),

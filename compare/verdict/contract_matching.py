@@ -7,7 +7,7 @@ from itertools import takewhile
 from math import prod
 
 from compare.contract.row import BOTH, FLOATS, INTEGERS, ContractRow
-from compare.verdict.inflation import padding_bytes
+from compare.verdict.inflation import padding_fraction
 from compare.verdict.operand_traffic import CACHE, WEIGHT, OperandTraffic, is_float, is_integer, senders
 
 _EQUIVALENT = {
@@ -56,7 +56,7 @@ def match_contract(operands: Sequence[OperandTraffic], contract: Sequence[Contra
 
 
 def _row_of(traffic: OperandTraffic, contract: Sequence[ContractRow]) -> int | None:
-    """The row of the same axes and scope (a, b) whose kind (c) and content (d, e) fit; a row of its own kind first.
+    """The row that meets the five conditions of docs/definitions.md, section 3; a row of its own kind first.
 
     A step of a collective over several slices, within them or between them, counts with the axes of that collective.
     """
@@ -75,19 +75,38 @@ def _runs_over(traffic: OperandTraffic, row: ContractRow) -> bool:
 
 
 def _can_satisfy(traffic: OperandTraffic, row: ContractRow) -> bool:
-    kind, windowed = traffic.collective.kind, traffic.collective.form == "windowed-einsum"
-    able = (row.kind in _WINDOWED or row.hops > 0) if windowed else kind in _EQUIVALENT.get(row.kind, {row.kind})
-    # An all-to-all of all partial sums, added up by the receiver, is a reduce-scatter.
-    able |= (
-        kind == "all-to-all" and row.kind == "reduce-scatter" and traffic.collective.payload_bytes == row.payload_bytes
+    kind_fits = (
+        _is_equivalent_kind(traffic, row) or _is_scatter_by_all_to_all(traffic, row) or _is_broadcast(traffic, row)
+    ) and not _cannot_be_sum(traffic, row)
+    return (
+        (kind_fits or _is_last_step_of_sum(traffic, row))
+        and not traffic.roles & {WEIGHT, CACHE}
+        and _carries(traffic, row)
     )
-    # Permutes that each send from one member of a group to one other are a broadcast together; so is a gather to which
-    # only one member contributes data.
-    able |= kind == "collective-permute" and row.kind in _FROM_ONE and _has_one_sender(traffic)
-    able &= not _cannot_be_sum(traffic, row)
-    # The last step of a sum over slices, in place of a scatter: it matches the row, and all of its bytes are inflated.
-    able |= kind == "all-gather" and row.kind == "reduce-scatter" and traffic.collective.part_of == row.axes
-    return able and not traffic.roles & {WEIGHT, CACHE} and _carries(traffic, row)
+
+
+def _is_equivalent_kind(traffic: OperandTraffic, row: ContractRow) -> bool:
+    if traffic.collective.form == "windowed-einsum":
+        return row.kind in _WINDOWED or row.hops > 0
+    return traffic.collective.kind in _EQUIVALENT.get(row.kind, {row.kind})
+
+
+def _is_scatter_by_all_to_all(traffic: OperandTraffic, row: ContractRow) -> bool:
+    """An all-to-all of all partial sums, added up by the receiver, is a reduce-scatter."""
+    kinds = (traffic.collective.kind, row.kind)
+    return kinds == ("all-to-all", "reduce-scatter") and traffic.collective.payload_bytes == row.payload_bytes
+
+
+def _is_broadcast(traffic: OperandTraffic, row: ContractRow) -> bool:
+    """Permutes that each send from one member of a group to one other are a broadcast together; so is a gather to which
+    only one member contributes data."""
+    return traffic.collective.kind == "collective-permute" and row.kind in _FROM_ONE and _has_one_sender(traffic)
+
+
+def _is_last_step_of_sum(traffic: OperandTraffic, row: ContractRow) -> bool:
+    """The last step of a sum over slices, in place of a scatter: it matches the row; all of its bytes are inflated."""
+    kinds = (traffic.collective.kind, row.kind)
+    return kinds == ("all-gather", "reduce-scatter") and traffic.collective.part_of == row.axes
 
 
 def _cannot_be_sum(traffic: OperandTraffic, row: ContractRow) -> bool:
@@ -106,7 +125,7 @@ def _cannot_be_sum(traffic: OperandTraffic, row: ContractRow) -> bool:
 def _has_all_elements(traffic: OperandTraffic, row: ContractRow) -> bool:
     """Whether it has as many elements as one execution of the row, padding apart; in `embed` also one microbatch's."""
     row_elements = Fraction(row.payload_bytes, row.float_bytes)
-    elements = prod(traffic.operand.shape) * (1 - padding_bytes(traffic, row))
+    elements = prod(traffic.operand.shape) * (1 - padding_fraction(traffic, row))
     return elements == row_elements or (
         row.scope == "embed" and elements * (row.ticks - row.idle_ticks) == row_elements
     )

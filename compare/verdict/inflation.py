@@ -1,6 +1,6 @@
 """How much of an operand's traffic exceeds the row that it satisfies: one measure for each inflated cause.
 
-Each takes the traffic and its row and returns a fraction (0 … 1) of what earlier causes have left.
+Each takes the traffic and its row, and returns a fraction from 0 to 1 of the bytes that earlier causes have left.
 """
 
 from fractions import Fraction
@@ -13,7 +13,7 @@ from compare.verdict.operand_traffic import OperandTraffic, is_integer, senders
 NOTHING, ALL = Fraction(0), Fraction(1)
 
 
-def wrap_bytes(traffic: OperandTraffic, row: ContractRow) -> Fraction:
+def wrap_fraction(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     """The pairs last stage → first of a shift: a roll closes the ring, a pipeline does not need that."""
     if row.scope != "pipeline.shift" or traffic.collective.kind != "collective-permute":
         return NOTHING
@@ -26,14 +26,14 @@ def wrap_bytes(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     )
 
 
-def replicated_bytes(traffic: OperandTraffic, row: ContractRow) -> Fraction:
-    """Bytes of devices that the row does not name; or what another kind sends beyond the row's own kind."""
+def replicated_fraction(traffic: OperandTraffic, row: ContractRow) -> Fraction:
+    """Bytes sent by devices that the row does not name, or by another kind beyond what the row's own kind sends."""
     if row.kind == "collective-permute" and traffic.collective.kind in ("all-reduce", "all-gather"):
         return _beyond_permute(traffic, row)
-    return 1 - _bytes_of_row_devices(traffic, row) * _bytes_of_stand_in(traffic, row)
+    return 1 - _fraction_of_row_devices(traffic, row) * _fraction_of_substitute(traffic, row)
 
 
-def _bytes_of_row_devices(traffic: OperandTraffic, row: ContractRow) -> Fraction:
+def _fraction_of_row_devices(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     """The fraction that is sent by the devices of the row."""
     sent = _by_device(traffic, row) if row.devices is not None else {}
     total = sum(sent.values(), NOTHING)
@@ -42,8 +42,8 @@ def _bytes_of_row_devices(traffic: OperandTraffic, row: ContractRow) -> Fraction
     return sum((amount for device, amount in sent.items() if device in row.devices), NOTHING) / total
 
 
-def _bytes_of_stand_in(traffic: OperandTraffic, row: ContractRow) -> Fraction:
-    """The fraction that satisfies the row, where another kind stands in.
+def _fraction_of_substitute(traffic: OperandTraffic, row: ContractRow) -> Fraction:
+    """The fraction that satisfies the row, where the collective is of another kind.
 
     All-reduce for a scatter, gather or broadcast: a half.  All-gather for a broadcast: one member's part; for a
     scatter: nothing.
@@ -58,14 +58,14 @@ def _bytes_of_stand_in(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     return ALL
 
 
-def widened_bytes(traffic: OperandTraffic, row: ContractRow) -> Fraction:
+def widened_fraction(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     """Bytes of elements that are wider than the row's, such as float32 in a bfloat16 model."""
     operand_bytes = Fraction(BITS[traffic.operand.dtype], 8)
     row_bytes = row.integer_bytes if is_integer(traffic.operand.dtype) else row.float_bytes
     return max(NOTHING, 1 - Fraction(row_bytes) / operand_bytes)
 
 
-def padding_bytes(traffic: OperandTraffic, row: ContractRow) -> Fraction:
+def padding_fraction(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     """Elements added where a dim was rounded up to a multiple of its shards."""
     unpadded = ALL
     for size, shards in row.dims:
@@ -75,12 +75,12 @@ def padding_bytes(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     return 1 - unpadded
 
 
-def accumulator_bytes(traffic: OperandTraffic, row: ContractRow) -> Fraction:
+def accumulator_fraction(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     """Permutes of a windowed einsum that send the initial accumulator, a constant."""
     return ALL if traffic.collective.form == "windowed-einsum" and traffic.operand.constant else NOTHING
 
 
-def last_hop_bytes(traffic: OperandTraffic, row: ContractRow) -> Fraction:
+def last_hop_fraction(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     """The last hop of a ring in a loop of as many trips as ranks: it returns each rank its own part."""
     loops, ranks = traffic.collective.loops, row.hops + 1
     is_ring_loop = bool(row.hops and loops) and traffic.collective.form != "windowed-einsum"
@@ -107,7 +107,7 @@ def _wraps(traffic: OperandTraffic, row: ContractRow, source: int, target: int) 
 
 
 def _by_device(traffic: OperandTraffic, row: ContractRow) -> dict[int, Fraction]:
-    """Device -> bytes in one step, without those that `wrap_bytes` counts."""
+    """Device -> bytes in one step, without those that `wrap_fraction` counts."""
     if row.scope != "pipeline.shift" or traffic.collective.kind != "collective-permute":
         return senders(traffic)
     sent: dict[int, Fraction] = {}

@@ -28,8 +28,8 @@ class OperandTraffic:
 
     collective: Collective
     operand: Operand
-    step: Fraction
-    """Bytes a step, mean over devices, exact."""
+    exact_step_bytes: Fraction
+    """Mean over devices."""
     step_bytes: int
     """The same, rounded: the operands of a collective add up to its `step_wire_bytes`."""
     roles: frozenset[str]
@@ -52,22 +52,22 @@ def split_by_operand(
     `roles` maps parameter numbers of the program to `weight`, `cache` or `input`; an unnamed one
     counts as a weight, or as an input if it holds integers.
     """
-    exact = exact_step(collective)
+    exact = _exact_step_bytes(collective)
     total = sum(operand.payload_bytes for operand in collective.operands)
     all_axes = ",".join(axis for axis, size in sizes.items() if size > 1) == collective.axes
     previous, so_far = 0, Fraction(0)
     for operand in collective.operands:
-        step = exact * Fraction(operand.payload_bytes, total) if total else Fraction(0)
-        so_far += step
+        step_bytes = exact * Fraction(operand.payload_bytes, total) if total else Fraction(0)
+        so_far += step_bytes
         rounded = round_half_up(so_far)
         yield OperandTraffic(
-            collective=collective, operand=operand, step=step, step_bytes=rounded - previous,
+            collective=collective, operand=operand, exact_step_bytes=step_bytes, step_bytes=rounded - previous,
             roles=_roles(operand, roles), every_axis=all_axes, sizes=sizes,
         )  # fmt: skip
         previous = rounded
 
 
-def exact_step(collective: Collective) -> Fraction:
+def _exact_step_bytes(collective: Collective) -> Fraction:
     """Bytes a step, mean over the devices, before rounding."""
     sent = _sent(collective)
     return sum(sent, Fraction(0)) / len(sent) if sent else Fraction(0)

@@ -1,4 +1,4 @@
-"""The verdict on every collective: subtract its causes, then fill the contract.
+"""The verdict on every collective: subtract known overheads (inflated), then credit the rest to contract rows.
 
 Takes contract *rows*, not a `Case`: rows written by hand judge any program.  Bytes are conserved, as
 integers: inherent + inflated + induced = step_wire_bytes for each row.  Definitions: section 4.
@@ -12,7 +12,7 @@ from compare.contract.row import ContractRow, round_half_up
 from compare.hlo.collective import Collective
 from compare.verdict.causes import INFLATED, induced_cause
 from compare.verdict.contract_matching import ContractMatch, is_scatter, match_contract
-from compare.verdict.inflation import NOTHING, in_tick_loop, last_hop_bytes, widened_bytes
+from compare.verdict.inflation import NOTHING, in_tick_loop, last_hop_fraction, widened_fraction
 from compare.verdict.operand_traffic import OperandTraffic, is_integer, senders, split_by_operand
 
 
@@ -71,7 +71,7 @@ def judge(
     counted_over["wrap"] = _last_hops(operands, rows, contract, idle=counted_over["bubble"])
     remaining = [row.step_wire_bytes for row in contract]
     accounts = {id(row): _Account() for row in collectives if row.executions is not None}
-    halves = dict.fromkeys(range(len(contract)), 0)
+    scattered_bytes = dict.fromkeys(range(len(contract)), 0)
     for index in _filling_order(operands, match, contract):
         traffic, row = operands[index], rows[index]
         account = accounts.get(id(traffic.collective))
@@ -81,11 +81,13 @@ def judge(
             _add(account.induced, induced_cause(traffic), traffic.step_bytes)
         else:
             counted = {cause: fractions[index] for cause, fractions in counted_over.items() if index in fractions}
-            free = min(remaining[row], halves[row]) if index in match.completing else remaining[row]
-            inherent = _peel_and_fill(traffic, contract[row], counted=counted, free=free, index=row, account=account)
+            free = min(remaining[row], scattered_bytes[row]) if index in match.completing else remaining[row]
+            inherent = _split_inflated_inherent(
+                traffic, contract[row], counted=counted, free=free, index=row, account=account
+            )
             remaining[row] -= inherent
-            # A gather completes what was scattered, once.
-            halves[row] += -inherent if index in match.completing else inherent * is_scatter(traffic)
+            # An all-gather may complete an all-reduce row only up to the bytes already reduce-scattered.
+            scattered_bytes[row] += -inherent if index in match.completing else inherent * is_scatter(traffic)
     return Judgement(
         verdicts=tuple(_verdict(row, accounts.get(id(row))) for row in collectives),
         served_bytes=tuple(row.step_wire_bytes - unserved for row, unserved in zip(contract, remaining, strict=True)),
@@ -102,16 +104,16 @@ def _filling_order(
     comes after it, wherever it is in a loop's body.
     """
 
-    def stands_in(index: int) -> int:
+    def fill_priority(index: int) -> int:
         row = match.rows[index]
         if row is None or operands[index].collective.kind == contract[row].kind:
             return 0
         return 2 if index in match.completing else 1
 
-    return sorted(range(len(operands)), key=stands_in)
+    return sorted(range(len(operands)), key=fill_priority)
 
 
-def _peel_and_fill(
+def _split_inflated_inherent(
     traffic: OperandTraffic,
     row: ContractRow,
     *,
@@ -120,28 +122,28 @@ def _peel_and_fill(
     index: int,
     account: _Account,
 ) -> int:
-    """Subtract the causes, fill the row with the rest, and name what overflows; returns the bytes that fill the row.
+    """Subtract the overhead of each cause, and credit the rest to the row; returns the bytes credited to it.
 
     counted: cause -> fraction of this traffic, for causes that are counted over all operands of the row.
     free: bytes of the row that it may still fill.
     index: of the row.
     """
-    remaining, peeled = traffic.step, dict[str, Fraction]()
+    remaining, inflated_parts = traffic.exact_step_bytes, dict[str, Fraction]()
     for cause in INFLATED:
         part = counted.get(cause.name) or (cause.measure(traffic, row) if cause.measure else NOTHING)
         if taken := remaining * part:
-            peeled[cause.name] = taken
+            inflated_parts[cause.name] = taken
             remaining -= taken
     inherent = min(round_half_up(remaining), free, traffic.step_bytes)
     if round_half_up(remaining) > free:
         cause_name = _overflow(traffic, row)
-        peeled[cause_name] = peeled.get(cause_name, NOTHING) + remaining - inherent
-    if not peeled:  # only rounding can be left over
+        inflated_parts[cause_name] = inflated_parts.get(cause_name, NOTHING) + remaining - inherent
+    if not inflated_parts:  # only rounding can be left over
         inherent = min(traffic.step_bytes, free)
-        peeled = {_overflow(traffic, row): Fraction(traffic.step_bytes - inherent)}
+        inflated_parts = {_overflow(traffic, row): Fraction(traffic.step_bytes - inherent)}
     account.inherent += inherent
     account.serves.append(index)
-    for name, amount in _round_parts(peeled, total=traffic.step_bytes - inherent).items():
+    for name, amount in _round_parts(inflated_parts, total=traffic.step_bytes - inherent).items():
         _add(account.inflated, name, amount)
     return inherent
 
@@ -228,11 +230,14 @@ def _last_hops(
         ring = [operand for operand, served in enumerate(rows)
                if served == index and row.hops and operands[operand].collective.kind == row.kind]  # fmt: skip
         sent = sum(
-            (operands[n].step * (1 - idle.get(n, NOTHING)) * (1 - widened_bytes(operands[n], row)) for n in ring),
+            (
+                operands[n].exact_step_bytes * (1 - idle.get(n, NOTHING)) * (1 - widened_fraction(operands[n], row))
+                for n in ring
+            ),
             NOTHING,
         )
         if round_half_up(sent) > row.step_wire_bytes:
-            last_hops |= {n: part for n in ring if (part := last_hop_bytes(operands[n], row))}
+            last_hops |= {n: part for n in ring if (part := last_hop_fraction(operands[n], row))}
     return last_hops
 
 

@@ -19,12 +19,14 @@ class Generation:
     """One TPU generation; figures are per chip unless the name says otherwise."""
 
     name: str
+    """As libtpu spells it: it is part of the topology that the compiler is given."""
     bf16_flops: float
     """FLOP/s."""
     hbm_bytes: int
     hbm_bytes_per_s: float
     ici_link_bytes_per_s: float | None
-    """One way, one link."""
+    """One way, one link, by the data sheet: the peak that metrics compare with.  The schedule model uses the rate that
+    collectives reach, `link_bytes_per_s` in `compare/timing/model/constants.py`."""
     torus_dims: int
     wrap_multiple: int
     """A side of the slice closes into a ring when it is a multiple of this (and see `full_cubes`)."""

@@ -21,7 +21,10 @@ _SENT = {
     "ragged-all-to-all": lambda n: Fraction(n - 1, n),
     "collective-broadcast": lambda n: Fraction(n - 1, n),
 }
-"""What a bandwidth-optimal algorithm makes a device of a group of n send, of its payload."""
+"""What a bandwidth-optimal algorithm makes a device of a group of n send, of its payload.
+
+The contract has its own table (`wire_factor`), on purpose: an error in one cannot hide in both.
+"""
 
 
 def carried_arrays(item: Instruction, kind: str, receive: Instruction | None) -> list[Array]:

@@ -65,7 +65,7 @@ def run_cases(
                 folders[task] = scratch / uuid4().hex
                 pool.start(task, _command(task, folders[task], programs=programs))
             for task, ended in pool.wait().items():
-                yield task, _made(ended, folders.pop(task))
+                yield task, _outcome_of(ended, folders.pop(task))
 
 
 def _command(task: Task, out: Path, *, programs: int) -> Command:
@@ -81,7 +81,7 @@ def _command(task: Task, out: Path, *, programs: int) -> Command:
     )
 
 
-def _made(ended: ProcessEnd, out: Path) -> CaseOutcome:
+def _outcome_of(ended: ProcessEnd, out: Path) -> CaseOutcome:
     result = _read(out) if ended.status == "ok" else None
     if result is None:
         # Impossible cases were refused before: a worker that refuses its request has failed.

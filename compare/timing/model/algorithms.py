@@ -23,7 +23,7 @@ class Algorithm:
     """Of a block: the order of sides of each part of the data, all parts at once; empty: every rotation."""
     sizes: tuple[tuple[int, int], ...] = ()
     """(side, size) where the text gives it: the compiler's side numbers are not x, y, z."""
-    at_once: tuple[bool, ...] = ()
+    one_shot: tuple[bool, ...] = ()
     """Per phase: whether every full part goes around and is summed on arrival (fewer steps, more bytes); empty: in no
     phase."""
     note: str = ""

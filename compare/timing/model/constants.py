@@ -1,4 +1,5 @@
-"""Rates that data sheets do not give, each with its source; the data sheets are `meshes.devices.generations`.
+"""Rates per TPU generation that data sheets do not give, each with its source; the data sheets are
+`meshes.devices.generations`.
 
 fit: fitted to published measurements, named by their ids in `benchmarks/published.toml`; a test fits them again.
 [cloud] Google Cloud's TPU documentation; [book] "How to Scale Your Model"; [jax] the compiler's own figures.
@@ -35,7 +36,7 @@ class Constants:
     hbm_reach: Figure
     """The fraction of the data sheet's memory bandwidth that an operation reaches."""
     link_bytes_per_s: Figure
-    """Of one link, one direction, as reached by a collective."""
+    """Of one link, one direction, as reached by a collective; the data sheet's is `ici_link_bytes_per_s`."""
     launch_s: Figure
     """Latency of a collective before its first step."""
     hop_s: Figure

@@ -42,7 +42,7 @@ _NO_ESTIMATE = 2**63 - 1
 """The compiler's value for a missing estimate, as for the SparseCore's work."""
 
 
-class Costs:
+class InstructionCosts:
     """Durations in ns.  Caches how many bytes each fused computation reads of its parameters."""
 
     def __init__(self, hardware: Hardware):

@@ -23,8 +23,8 @@ from compare.timing.model.schedule_program import CollectiveOp, Notes
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
-    """Per group: its steps and its load."""
+class LinkTraffic:
+    """What one execution sends over links, per group."""
 
     hops: Floats
     """Sequential steps from a chip to a neighbour."""
@@ -55,19 +55,20 @@ class _Share:
     part: float
     """Fraction of the payload that is scattered, gathered or summed on this ring."""
     rounds: int
-    """2 for an all-reduce, which scatters the sums and then gathers them; else 1."""
-    at_once: bool
+    """Times around the ring: 2 for an all-reduce (a reduce-scatter, then an all-gather); 1 for either alone."""
+    one_shot: bool
+    """Of an all-reduce: every full part goes around once, and is summed on arrival: fewer steps, more bytes."""
 
     @classmethod
-    def of(cls, kind: str, *, at_once: bool, part: float = 1.0) -> "_Share":
-        return cls(part, 2 if kind == "all-reduce" and not at_once else 1, at_once)
+    def of(cls, kind: str, *, one_shot: bool, part: float = 1.0) -> "_Share":
+        return cls(part, 2 if kind == "all-reduce" and not one_shot else 1, one_shot)
 
-    def over(self, size: int) -> float:
+    def link_fraction(self, size: int) -> float:
         """The fraction of the payload between two neighbours, both directions together."""
-        return self.part * ((size - 1) if self.at_once else self.rounds * (size - 1) / size)
+        return self.part * ((size - 1) if self.one_shot else self.rounds * (size - 1) / size)
 
     def steps(self, size: int) -> int:
-        return size // 2 if self.at_once else self.rounds * (size - 1)
+        return size // 2 if self.one_shot else self.rounds * (size - 1)
 
 
 @dataclass
@@ -78,30 +79,38 @@ class _Phase:
     steps: dict[int, int] = field(default_factory=dict)
     is_direct: bool = False
 
-    def turn(self, order: Sequence[int], share: _Share, *, group: int) -> None:
-        """Add a ring, half in each direction; two devices have one neighbour, and send it everything."""
+    def add_ring(self, order: Sequence[int], share: _Share, *, group: int) -> None:
+        """Add a two-way ring, half of the data each way; two devices have one neighbour, and send it everything."""
         size = len(order)
         if size < 2:
             return
         for source, target in pairwise((*order, order[0])):
-            self.messages.append((source, target, share.over(size) / 2, group))
-            self.messages.append((target, source, share.over(size) / 2, group))
+            self.messages.append((source, target, share.link_fraction(size) / 2, group))
+            self.messages.append((target, source, share.link_fraction(size) / 2, group))
         self.steps[group] = max(share.steps(size), self.steps.get(group, 0))
 
 
-def plan_exchange(kind: str, groups: Groups, torus: Torus, how: Algorithm) -> Exchange:
-    """The links and steps of one execution; of a permute each pair is a group."""
+def route_collective(kind: str, groups: Groups, torus: Torus, algorithm: Algorithm) -> LinkTraffic:
+    """The links and steps of one execution; of a permute each pair is a group.
+
+    A permute, and whatever the compiler sends directly, takes a shortest route from source to target.  Else all-gather,
+    reduce-scatter and broadcast go around rings once, in both directions, and an all-reduce twice (one-shot: once, with
+    every full part).
+    """
     if kind == "collective-permute":
-        phases = [_straight(((a, b), 1.0, index) for index, (a, b) in enumerate(groups))]
-    elif how.shape == DIRECT:
-        phases = [_straight(((a, b), 1 / len(g), index) for index, g in enumerate(groups) for a in g for b in g)]
+        phases = [_direct_phase(((a, b), 1.0, index) for index, (a, b) in enumerate(groups))]
+    elif algorithm.shape == DIRECT:
+        phases = [_direct_phase(((a, b), 1 / len(g), index) for index, g in enumerate(groups) for a in g for b in g)]
     else:
-        at_once = kind == "all-reduce" and any(how.at_once)
-        phases = _by_sides(groups, torus, how, kind=kind) or [_around(groups, torus, kind=kind, at_once=at_once)]
-    return _summed(phases, torus, num_groups=len(groups))
+        one_shot = kind == "all-reduce" and any(algorithm.one_shot)
+        phases = _block_phases(groups, torus, algorithm, kind=kind) or [
+            _ring_phase(groups, torus, kind=kind, one_shot=one_shot)
+        ]
+    return _sum_phases(phases, torus, num_groups=len(groups))
 
 
-def _straight(pairs: Iterable[tuple[tuple[int, int], float, int]]) -> _Phase:
+def _direct_phase(pairs: Iterable[tuple[tuple[int, int], float, int]]) -> _Phase:
+    """Each message by a shortest route.  pairs: ((source, target), fraction of the payload, group)."""
     phase = _Phase(is_direct=True)
     for (source, target), share, group in pairs:
         if source != target:
@@ -110,64 +119,64 @@ def _straight(pairs: Iterable[tuple[tuple[int, int], float, int]]) -> _Phase:
     return phase
 
 
-def _around(groups: Groups, torus: Torus, *, kind: str, at_once: bool) -> _Phase:
-    """One ring for each group."""
+def _ring_phase(groups: Groups, torus: Torus, *, kind: str, one_shot: bool) -> _Phase:
+    """One two-way ring through each group."""
     phase = _Phase()
     for index, group in enumerate(groups):
-        phase.turn(find_ring(group, torus), _Share.of(kind, at_once=at_once), group=index)
+        phase.add_ring(find_ring(group, torus), _Share.of(kind, one_shot=one_shot), group=index)
     return phase
 
 
-def _by_sides(groups: Groups, torus: Torus, how: Algorithm, *, kind: str) -> list[_Phase]:
+def _block_phases(groups: Groups, torus: Torus, algorithm: Algorithm, *, kind: str) -> list[_Phase]:
     """A phase for each side of the blocks, parts of the data in several orders; empty if the groups are no blocks."""
-    blocks = [Block.of(group, torus) for group in groups] if how.shape == BLOCK else []
+    blocks = [Block.of(group, torus) for group in groups] if algorithm.shape == BLOCK else []
     sides = {block.sides if block else () for block in blocks}
     if len(sides) != 1 or len(next(iter(sides))) < 2:
         return []
     phases = [_Phase() for _ in next(iter(sides))]
     for index, block in enumerate(blocks):
         assert block is not None
-        orders = _orders(how, block)
+        orders = _orders(algorithm, block)
         for order in orders:
-            _along(phases, order, block, how, kind=kind, group=index, part=1 / len(orders))
+            _add_side_rings(phases, order, block, algorithm, kind=kind, group=index, part=1 / len(orders))
     return phases
 
 
-def _orders(how: Algorithm, block: Block) -> list[Order]:
+def _orders(algorithm: Algorithm, block: Block) -> list[Order]:
     """The order of the block's sides for each part of the data: from the compiler, or every rotation."""
     sides = block.sides
     named: dict[int, int] = {}
-    sizes = dict(how.sizes)
-    for numbered in sorted({side for order in how.orders for side in order}):
+    sizes = dict(algorithm.sizes)
+    for numbered in sorted({side for order in algorithm.orders for side in order}):
         unused = [side for side in sides if side not in named.values()]
         fits = [side for side in unused if block.size(side) == sizes.get(numbered, block.size(side))]
         same = [side for side in fits if side == numbered]
         if unused:
             named[numbered] = (same or fits or unused)[0]
-    orders = [tuple(named[side] for side in order if side in named) for order in how.orders]
+    orders = [tuple(named[side] for side in order if side in named) for order in algorithm.orders]
     if not orders or any(sorted(order) != list(sides) for order in orders):
         orders = [sides[turn:] + sides[:turn] for turn in range(len(sides))]
     return list(dict.fromkeys(orders))
 
 
-def _along(
-    phases: list[_Phase], order: Order, block: Block, how: Algorithm, *, kind: str, group: int, part: float
+def _add_side_rings(
+    phases: list[_Phase], order: Order, block: Block, algorithm: Algorithm, *, kind: str, group: int, part: float
 ) -> None:
-    """Add one part of the data, side after side: sums are scattered along the first side first; a gather goes in
-    reverse, so that its last side moves the most."""
-    steps = (*how.at_once, *[how.at_once[-1] if how.at_once else False] * len(phases))
+    """Add one part of the data, side after side: a reduce-scatter begins with the first side, which moves the most; an
+    all-gather goes in reverse, so that its last side moves the most."""
+    steps = (*algorithm.one_shot, *[algorithm.one_shot[-1] if algorithm.one_shot else False] * len(phases))
     gathers = kind in ("all-gather", "collective-broadcast")
     # The devices of a chip belong to the phase that is scattered first; in a gather, to the last phase.
     for index, side in enumerate(order[::-1] if gathers else order):
         with_cores = index == (len(order) - 1 if gathers else 0)
-        at_once = kind == "all-reduce" and steps[index]
+        one_shot = kind == "all-reduce" and steps[index]
         lines = block.lines(side, with_cores=with_cores)
         for line in lines:
-            phases[index].turn(line, _Share.of(kind, at_once=at_once, part=part), group=group)
-        part = part if at_once else part / len(lines[0])
+            phases[index].add_ring(line, _Share.of(kind, one_shot=one_shot, part=part), group=group)
+        part = part if one_shot else part / len(lines[0])
 
 
-def _summed(phases: list[_Phase], torus: Torus, *, num_groups: int) -> Exchange:
+def _sum_phases(phases: list[_Phase], torus: Torus, *, num_groups: int) -> LinkTraffic:
     hops, load = np.zeros(num_groups), np.zeros(num_groups)
     uses: list[set[int]] = [set() for _ in range(num_groups)]
     for phase in phases:
@@ -184,7 +193,7 @@ def _summed(phases: list[_Phase], torus: Torus, *, num_groups: int) -> Exchange:
             uses[index].add(link)
     chips = _own_chips(phases, torus, num_groups)
     own_uses = (frozenset(link for link in use if link // SLOTS in chips[group]) for group, use in enumerate(uses))
-    return Exchange(hops, load, tuple(own_uses))
+    return LinkTraffic(hops, load, tuple(own_uses))
 
 
 def _steps(phase: _Phase, hops: Ints, group: Ints, num_groups: int) -> Floats:
@@ -206,11 +215,11 @@ def _own_chips(phases: list[_Phase], torus: Torus, num_groups: int) -> list[set[
 
 
 class CollectiveCosts:
-    """Costs of collectives; caches exchanges by kind, groups and algorithm, and costs also by bytes."""
+    """Costs of collectives; caches link traffic by kind, groups and algorithm, and costs also by bytes."""
 
     def __init__(self, torus: Torus, hardware: Hardware, notes: Notes):
         self._torus, self._hardware, self._notes = torus, hardware, notes
-        self._exchanges: dict[tuple[str, Groups, Algorithm], Exchange] = {}
+        self._traffic_cache: dict[tuple[str, Groups, Algorithm], LinkTraffic] = {}
         self._costs: dict[tuple[object, ...], CollectiveCost] = {}
 
     def of(self, comm: CollectiveOp) -> CollectiveCost:
@@ -221,22 +230,22 @@ class CollectiveCosts:
             raise TimingError(f"{row.name} names device {largest}, but there are {len(self._torus.places)} of them")
         if row.network == "dcn":
             return self._between_slices(row, groups)
-        how = read_algorithm(row.kind, comm.text if "collective_algorithm_config" in comm.text else row.text)
-        key = (row.kind, groups, how, row.payload_bytes)
+        algorithm = read_algorithm(row.kind, comm.text if "collective_algorithm_config" in comm.text else row.text)
+        key = (row.kind, groups, algorithm, row.payload_bytes)
         if key not in self._costs:
-            if how.note:
-                self._notes.add(f"{row.name}: {how.note}")
-            parts = self._exchange(row.kind, groups, how).parts(row.payload_bytes, self._hardware)
-            uses = self._exchange(row.kind, groups, how).uses
+            if algorithm.note:
+                self._notes.add(f"{row.name}: {algorithm.note}")
+            parts = self._link_traffic(row.kind, groups, algorithm).parts(row.payload_bytes, self._hardware)
+            uses = self._link_traffic(row.kind, groups, algorithm).uses
             pairs = row.kind == "collective-permute"
             self._costs[key] = CollectiveCost(groups, pairs, parts.before, parts.moving, uses)
         return self._costs[key]
 
-    def _exchange(self, kind: str, groups: Groups, how: Algorithm) -> Exchange:
-        key = (kind, groups, how)
-        if key not in self._exchanges:
-            self._exchanges[key] = plan_exchange(kind, groups, self._torus, how)
-        return self._exchanges[key]
+    def _link_traffic(self, kind: str, groups: Groups, algorithm: Algorithm) -> LinkTraffic:
+        key = (kind, groups, algorithm)
+        if key not in self._traffic_cache:
+            self._traffic_cache[key] = route_collective(kind, groups, self._torus, algorithm)
+        return self._traffic_cache[key]
 
     def _between_slices(self, row: Collective, groups: Groups) -> CollectiveCost:
         """Over the data centre's network: every device sends its part over its share of its host's network cards."""

@@ -13,7 +13,7 @@ from compare.hlo.devices.numbering import DeviceNumbering
 from compare.hlo.text.module import Module
 from compare.timing.arrays import Floats, Ints, Mask
 from compare.timing.errors import TimingError
-from compare.timing.model.costs import Costs
+from compare.timing.model.costs import InstructionCosts
 from compare.timing.model.device_classes import ClassCollective, Classes, group_devices
 from compare.timing.model.exchange import CollectiveCosts
 from compare.timing.model.hardware import Hardware
@@ -60,7 +60,7 @@ def simulate(
     # A text without a number of devices is for all devices.
     partitions = module.num_partitions if module.num_devices else len(torus.places) // slices
     values = Evaluator(DeviceNumbering(module.replica_count, partitions, slices, torus.ids if slices > 1 else ()))
-    schedule = Schedule(module, carriers=map_event_names(module, rows), values=values, costs=Costs(hardware))
+    schedule = Schedule(module, carriers=map_event_names(module, rows), values=values, costs=InstructionCosts(hardware))
     nodes = schedule.nodes()
     collective_costs = CollectiveCosts(torus, hardware, schedule.notes)
     comms, choices = _list_collectives(nodes)

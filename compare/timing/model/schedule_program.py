@@ -18,7 +18,7 @@ from compare.hlo.dataflow.dataflow import Value, step_through
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.module import Module
 from compare.timing.arrays import Floats, Ints
-from compare.timing.model.costs import Costs, is_free, is_unknown
+from compare.timing.model.costs import InstructionCosts, is_free, is_unknown
 
 SHORTEST_NS = 1.0
 """Shorter operations are work of the scalar unit, which profiles do not show either."""
@@ -107,7 +107,9 @@ class Notes:
 class Schedule:
     """Builds the nodes of a module, with their costs."""
 
-    def __init__(self, module: Module, *, carriers: Mapping[str, EventRole], values: Evaluator, costs: Costs):
+    def __init__(
+        self, module: Module, *, carriers: Mapping[str, EventRole], values: Evaluator, costs: InstructionCosts
+    ):
         self._module, self._carriers, self._values, self._costs = module, carriers, values, costs
         self.notes = Notes()
 

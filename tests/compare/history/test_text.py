@@ -1,4 +1,4 @@
-from compare.history.lines import MOST, shorten, split_changes
+from compare.history.lines import MOST_CHARACTERS, shorten, split_changes
 
 LINE = (
     "  ROOT %all-gather.3 = (bf16[8,16]{1,0:T(8,128)(2,1)}, bf16[32,16]{1,0:T(8,128)(2,1)}) all-gather-start(%d.1), "
@@ -21,12 +21,14 @@ def test_a_line_keeps_what_a_reader_asks_for():
 
 def test_a_sharding_is_kept_and_what_is_very_long_is_cut():
     assert "sharding={devices=[1,8]<=[8]}" in shorten("%d = f32[8] dot(%a, %b), sharding={devices=[1,8]<=[8]}")
-    assert len(shorten("%d = f32[8] tuple(" + "%a, " * 500 + "%b)")) <= MOST + 2
+    assert len(shorten("%d = f32[8] tuple(" + "%a, " * 500 + "%b)")) <= MOST_CHARACTERS + 2
 
 
 def test_groups_behind_what_is_left_out_are_kept():
     line = "%r = f32[8] all-reduce(%d), to_apply=%add, replica_groups={{0,1}}, channel_id=3"
     assert shorten(line) == "%r = f32[8] all-reduce(%d), replica_groups={{0,1}}, channel_id=3"
+    line = '%r = f32[8] all-reduce(%d), to_apply=%add, replica_groups=[4,2]<=[2,2,2]T(2,1,0), metadata={op_name="a,b"}'
+    assert shorten(line) == "%r = f32[8] all-reduce(%d), replica_groups=[4,2]<=[2,2,2]T(2,1,0)  # a,b"
 
 
 def test_what_differs_is_marked_in_both_lines():

@@ -17,10 +17,10 @@ LINES = [
     ("all-reduce", config("RotatedPincerEmitter", "StrategyND", ND + "}"),
      Algorithm(BLOCK, orders=((0, 1), (1, 0)), sizes=((0, 8), (1, 4)))),
     ("all-reduce", config("RotatedPincerShortEmitter", "StrategyND", ND + "},is_multistep:1,0"),
-     Algorithm(BLOCK, orders=((0, 1), (1, 0)), sizes=((0, 8), (1, 4)), at_once=(False, True))),
+     Algorithm(BLOCK, orders=((0, 1), (1, 0)), sizes=((0, 8), (1, 4)), one_shot=(False, True))),
     ("all-reduce", config("RotatedPincerShortEmitter", "StrategyRing", "{colors:1 phases:1 cores:{4}},is_multistep:0"),
-     Algorithm(RING, at_once=(True,))),
-    ("all-reduce", config("SinglePhaseRingSumEmitter"), Algorithm(RING, at_once=(True,))),
+     Algorithm(RING, one_shot=(True,))),
+    ("all-reduce", config("SinglePhaseRingSumEmitter"), Algorithm(RING, one_shot=(True,))),
     # Two devices a chip: the first phase of each order counts both.
     ("all-reduce", config("RotatedPincerEmitter", "UniDirectionNDRingStrategy",
                           "{colors:4 phases:2 cores:{4 2},{4 2},{4 2},{4 2} dim_used:{0 1},{1 0},{0 1},{1 0}}"),

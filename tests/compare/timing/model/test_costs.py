@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from compare.hlo.text.module import read
-from compare.timing.model.costs import Costs, copied_bytes, is_free, is_unknown
+from compare.timing.model.costs import InstructionCosts, copied_bytes, is_free, is_unknown
 from compare.timing.model.hardware import Hardware
 from meshes.devices.generations import generation
 from tests.compare.timing.model.toys import ROUND
@@ -85,7 +85,7 @@ ITEMS = {item.name: item for item in read(TEXT).entry}
     ],
 )
 def test_bytes_through_the_memory(name, moved):
-    assert Costs(ROUND).memory_bytes(ITEMS[name]) == moved
+    assert InstructionCosts(ROUND).memory_bytes(ITEMS[name]) == moved
 
 
 @pytest.mark.parametrize(
@@ -101,36 +101,36 @@ def test_bytes_through_the_memory(name, moved):
     ],
 )
 def test_the_larger_of_estimate_and_bytes_counts(name, ns):
-    assert Costs(ROUND).compute_ns(ITEMS[name]) == ns
+    assert InstructionCosts(ROUND).compute_ns(ITEMS[name]) == ns
 
 
 def test_an_estimate_of_the_memory_alone_gives_way_to_the_memorys_rate():
     """The compiler takes 0.0125 cycles a byte, 50 for these 4000: what it says beyond the true 40 ns is only that."""
     pessimistic = replace(ROUND, copy_cycles_per_byte=0.0125)
-    assert Costs(pessimistic).compute_ns(ITEMS["moved"]) == 40
-    assert Costs(pessimistic).compute_ns(ITEMS["product"]) == 50
-    assert Costs(pessimistic).compute_ns(ITEMS["slow"]) == 500
+    assert InstructionCosts(pessimistic).compute_ns(ITEMS["moved"]) == 40
+    assert InstructionCosts(pessimistic).compute_ns(ITEMS["product"]) == 50
+    assert InstructionCosts(pessimistic).compute_ns(ITEMS["slow"]) == 500
 
 
 @pytest.mark.parametrize(("name", "ns"), [("windows", 500), ("fixed", 450), ("windowed", 1000), ("slow", 500)])
 def test_what_the_compiler_counts_between_the_windows_of_a_loop_passes_beside_the_work(name, ns):
     """Six windows have five pauses of 100 cycles between them; an estimate of less is none of windows, and a product's
     stays as it is."""
-    assert Costs(replace(ROUND, window_cycles=100.0)).compute_ns(ITEMS[name]) == ns
+    assert InstructionCosts(replace(ROUND, window_cycles=100.0)).compute_ns(ITEMS[name]) == ns
 
 
 def test_where_the_compiler_has_no_estimate_the_bytes_count():
-    assert Costs(ROUND).compute_ns(ITEMS["sparse"]) == 40
+    assert InstructionCosts(ROUND).compute_ns(ITEMS["sparse"]) == 40
 
 
 def test_cycles_take_the_time_that_they_are_measured_to_take():
-    assert Costs(replace(ROUND, cycle_ns=0.5)).compute_ns(ITEMS["slow"]) == 250
+    assert InstructionCosts(replace(ROUND, cycle_ns=0.5)).compute_ns(ITEMS["slow"]) == 250
 
 
 @pytest.mark.parametrize(("name", "moved"), [("fetch", 4000), ("over", 8000), ("piece", 40)])
 def test_bytes_of_local_copies(name, moved):
     assert copied_bytes(ITEMS[name]) == moved
-    assert Costs(ROUND).copy_ns(ITEMS[name]) == moved / 100
+    assert InstructionCosts(ROUND).copy_ns(ITEMS[name]) == moved / 100
 
 
 def test_a_kernel_of_which_nothing_is_said_is_known_as_such():

@@ -1,10 +1,10 @@
-"""Which links a collective loads, and how much, counted by hand."""
+"""Which links a collective loads, and algorithm much, counted by hand."""
 
 import numpy as np
 import pytest
 
 from compare.timing.model.algorithms import BLOCK, DIRECT, RING, Algorithm
-from compare.timing.model.exchange import plan_exchange
+from compare.timing.model.exchange import route_collective
 from compare.timing.model.links import ON_CHIP, SLOTS, Torus
 from compare.timing.model.rings import find_ring
 from meshes.devices.topology import Topology
@@ -18,8 +18,8 @@ def torus(name: str, on_chip_weight: float = 1.0) -> Torus:
     return Torus(shape.places(), shape.sides, (x, y, z), on_chip_weight)
 
 
-def load(kind, groups, where, how=None):
-    exchange = plan_exchange(kind, groups, where, how or Algorithm(RING))
+def load(kind, groups, where, algorithm=None):
+    exchange = route_collective(kind, groups, where, algorithm or Algorithm(RING))
     return exchange.load.tolist(), exchange.hops.tolist()
 
 
@@ -95,42 +95,42 @@ def test_an_all_to_all_on_a_line_is_held_up_by_its_middle():
 
 def test_a_block_in_two_orders_keeps_both_sides_busy():
     """4 x 4, half of the data either order: 2·1/2·3/4 on every line, then a quarter of that."""
-    how = Algorithm(BLOCK, orders=((0, 1), (1, 0)))
-    assert load("all-reduce", (tuple(range(16)),), LINE, how) == ([3 / 4 + 3 / 16], [12.0])
-    assert load("reduce-scatter", (tuple(range(16)),), LINE, how) == ([3 / 8 + 3 / 32], [6.0])
-    assert load("all-gather", (tuple(range(16)),), LINE, how) == ([3 / 8 + 3 / 32], [6.0])
+    algorithm = Algorithm(BLOCK, orders=((0, 1), (1, 0)))
+    assert load("all-reduce", (tuple(range(16)),), LINE, algorithm) == ([3 / 4 + 3 / 16], [12.0])
+    assert load("reduce-scatter", (tuple(range(16)),), LINE, algorithm) == ([3 / 8 + 3 / 32], [6.0])
+    assert load("all-gather", (tuple(range(16)),), LINE, algorithm) == ([3 / 8 + 3 / 32], [6.0])
 
 
 def test_a_block_in_one_order_leaves_a_side_idle():
-    how = Algorithm(BLOCK, orders=((0, 1),))
-    assert load("all-reduce", (tuple(range(16)),), LINE, how)[0] == [6 / 4 + 6 / 16]
+    algorithm = Algorithm(BLOCK, orders=((0, 1),))
+    assert load("all-reduce", (tuple(range(16)),), LINE, algorithm)[0] == [6 / 4 + 6 / 16]
 
 
 def test_the_compilers_sides_are_told_by_their_sizes():
     """On 4 x 8 (x = 4, y = 8) its side 0 is the one of 8: first 2·7/8 on those lines, then 2·3/4 of an eighth."""
     where = torus("v5e:4x8")
-    how = Algorithm(BLOCK, orders=((0, 1),), sizes=((0, 8), (1, 4)))
-    assert load("all-reduce", (tuple(range(32)),), where, how)[0] == [14 / 8 + 6 / 4 / 8]
+    algorithm = Algorithm(BLOCK, orders=((0, 1),), sizes=((0, 8), (1, 4)))
+    assert load("all-reduce", (tuple(range(32)),), where, algorithm)[0] == [14 / 8 + 6 / 4 / 8]
     named = Algorithm(BLOCK, orders=((0, 1),))
     assert load("all-reduce", (tuple(range(32)),), where, named)[0] == [6 / 4 + 14 / 8 / 4]
 
 
 def test_a_sum_at_once_sends_everything_round_in_half_the_steps():
     """Four chips on a line: three operands pass each link, of which half goes either way round."""
-    assert load("all-reduce", ((0, 1, 2, 3),), LINE, Algorithm(RING, at_once=(True,))) == ([3.0], [2.0])
+    assert load("all-reduce", ((0, 1, 2, 3),), LINE, Algorithm(RING, one_shot=(True,))) == ([3.0], [2.0])
 
 
 def test_phases_can_differ():
     """First in steps over x (2·3/4, 6 steps), then at once over y: 3 times the quarter that is left, in 2 steps."""
-    how = Algorithm(BLOCK, orders=((0, 1),), at_once=(False, True))
-    assert load("all-reduce", (tuple(range(16)),), LINE, how) == ([6 / 4 + 3 / 4], [8.0])
+    algorithm = Algorithm(BLOCK, orders=((0, 1),), one_shot=(False, True))
+    assert load("all-reduce", (tuple(range(16)),), LINE, algorithm) == ([6 / 4 + 3 / 4], [8.0])
 
 
 def test_the_devices_of_a_chip_talk_beside_the_torus():
     """v4: two devices a chip.  A pair on one chip uses no link of the torus."""
     where = torus("v4:2x2x1", on_chip_weight=0.5)
     assert load("collective-permute", ((0, 1),), where) == ([0.5], [0.0])
-    exchange = plan_exchange("all-reduce", ((0, 1),), where, Algorithm(RING))
+    exchange = route_collective("all-reduce", ((0, 1),), where, Algorithm(RING))
     assert (exchange.load.tolist(), exchange.uses) == ([0.5], (frozenset({ON_CHIP, ON_CHIP + 1}),))
 
 
@@ -141,13 +141,13 @@ def test_a_group_on_chips_with_two_devices_passes_each_link_once_a_way():
 
 def test_a_group_that_is_no_block_keeps_its_order():
     assert find_ring((0, 5, 2), LINE) == (0, 5, 2)
-    blocky = plan_exchange("all-reduce", ((0, 5, 2),), LINE, Algorithm(BLOCK))
-    assert blocky.load.tolist() == plan_exchange("all-reduce", ((0, 5, 2),), LINE, Algorithm(RING)).load.tolist()
+    blocky = route_collective("all-reduce", ((0, 5, 2),), LINE, Algorithm(BLOCK))
+    assert blocky.load.tolist() == route_collective("all-reduce", ((0, 5, 2),), LINE, Algorithm(RING)).load.tolist()
 
 
 def test_a_group_uses_the_ways_out_of_its_own_chips_only():
     """0→2 leaves chip 0 and passes chip 1, which is not its own."""
-    exchange = plan_exchange("collective-permute", ((0, 2),), LINE, Algorithm(DIRECT))
+    exchange = route_collective("collective-permute", ((0, 2),), LINE, Algorithm(DIRECT))
     out_along_y = 2
     assert exchange.uses == (frozenset({0 * SLOTS + out_along_y}),)
 
