@@ -1,1 +1,1 @@
-"""Compiling for TPUs that are not there: the one room that imports jaxlib and libtpu."""
+"""Compile for TPUs without a TPU; only this package imports jaxlib and libtpu."""

@@ -42,7 +42,7 @@ class CompileJob:
     """The devices of the topology, by their logical number."""
     out: Path
     begin: Callable[[str], None]
-    """Hears of each stage beside the compile itself."""
+    """Called at the start of each stage other than the compile itself."""
 
     def compile(self, program: ir.Module, *, passes: bool) -> CompiledProgram:
         """Compile it; `passes`: with the texts between them."""
@@ -64,7 +64,8 @@ class CompileJob:
     def restore_names(self, compiled: CompiledProgram, *, program: ir.Module) -> op_names.RestoredNames:
         """The text with the names that were lost.
 
-        program: the same anew.  Where channels don't tell its collectives apart it is compiled once more, with others.
+        program: the same program, parsed again.  Where two collectives share a channel it is compiled once more, with
+        distinct channels.
         """
         names = op_names.restore_names(compiled.text, compiled.before)
         if names.restored == names.lost or not _share_channels(program):
@@ -88,7 +89,7 @@ def _share_channels(module: ir.Module) -> bool:
 
 
 def _part_channels(module: ir.Module) -> None:
-    """Give each collective a channel of its own, in place: above those that are there.
+    """Give each collective a distinct channel, in place, above the numbers in use.
 
     The program compiles to the same but for those numbers.  What the compiler merges because even the channels were
     equal, it then leaves apart: who uses the second program for the first must see that they are the same.

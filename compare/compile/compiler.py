@@ -17,7 +17,7 @@ from compare.compile.errors import CompileError, RefusedError
 from compare.compile.requests import OptionValue
 
 HOST_BOUNDS = (2, 2, 1)
-"""Chips of one host, as libtpu assumes; a side of 1 is refused unless it is told otherwise."""
+"""Chips of one host, as libtpu assumes; it refuses a side of 1 unless other bounds are passed."""
 
 OPTIONS = frozenset({"num_replicas", "num_partitions", "parameter_is_tupled_arguments", "profile_version"})
 BUILD_OPTIONS = frozenset(

@@ -20,7 +20,7 @@ Numbers = Callable[[str, tuple[int, ...]], ArrayLike]
 
 @dataclass(frozen=True, slots=True)
 class Aval:
-    """What jaxlib asks of an array's type."""
+    """The array type that jaxlib expects: shape, dtype, and whether the dtype is weak."""
 
     shape: tuple[int, ...]
     dtype: DTypeLike
@@ -69,7 +69,7 @@ class CpuProgram:
         ]
 
     def step(self) -> None:
-        """Run it once and wait; results take the place of the parameters of their names."""
+        """Run it once and wait; each result replaces the parameter of the same name."""
         results = self._executable.execute_sharded(self._arguments).consume_with_handlers(self._handlers())
         xla_client.batched_block_until_ready(results)
         places = {row["name"]: at for at, row in enumerate(self._parameters)}
@@ -126,5 +126,5 @@ class ProfileRecording:
 
 
 def mark_step(name: str, *, number: int) -> _profiler.TraceMe:
-    """What is done in this context is one step of the profile."""
+    """A context that marks one step of the profile."""
     return _profiler.TraceMe(name, _r=1, step_num=number)

@@ -31,7 +31,7 @@ class NotOfferedError(RefusedError):
 
 
 class CompileError(WorkerError):
-    """libtpu gave up on the program.  Larger than HBM is said in bytes."""
+    """libtpu failed to compile the program.  Where it does not fit in HBM, the sizes are given in bytes."""
 
     def __init__(self, reason: str):
         self.size = _size(reason)

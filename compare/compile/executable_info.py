@@ -1,4 +1,4 @@
-"""What a compiled executable says of itself: memory, cost, text, and which device runs which partition."""
+"""Read a compiled executable: memory, cost, text, and which device runs which partition."""
 
 from collections.abc import Sequence
 
@@ -45,7 +45,7 @@ def read_device_ids(module: _hlo.HloModule) -> list[int]:
 def strip_folders(text: str, prefixes: Sequence[str]) -> str:
     """HLO text with these folders taken off its source paths, so that it can be mailed and committed.
 
-    Paths stand in the `FileNames` table; older spellings have `source_file="…"` beside each instruction.
+    Paths are in the `FileNames` table; older spellings have `source_file="…"` beside each instruction.
     """
     folders = sorted({prefix.rstrip("/") + "/" for prefix in prefixes if prefix.strip("/")}, key=len, reverse=True)
     start = text.find("\nFileNames\n")

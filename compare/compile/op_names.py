@@ -33,7 +33,7 @@ class RestoredNames:
 
 
 def read_text_with_names(folder: Path) -> str:
-    """That text; empty where there is none."""
+    """The text before the pass; empty where it was not dumped."""
     dumps = sorted(folder.glob(f"*.Megascale.*before_{PASS}.txt"))
     return dumps[0].read_text() if dumps else ""
 
@@ -61,7 +61,7 @@ def _lost(text: str, before: str) -> dict[int, str]:
         module = read(text)
         wires = collective_instructions(module)
         known = _Known.read(before, sent={_transfer_name(item) for item in wires if megascale.is_megascale(item)})
-    except HloError:  # said by those who read the program for its rows
+    except HloError:  # reported by the reader of the program's rows
         return {}
     return {item.line - 1: known.metadata(item) for item in wires if not item.op_name and _is_transfer(item)}
 

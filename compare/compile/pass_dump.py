@@ -31,15 +31,15 @@ def dump_flags(folder: Path, *, all_of_them: bool) -> list[tuple[str, str]]:
 
 
 def needs_dump(request: CompileRequest) -> bool:
-    """Whether texts are asked for: for the lineage, or because libtpu drops names.
+    """True if texts are needed: for the lineage, or because libtpu drops names.
 
-    Not where the user's own XLA_FLAGS ask for a dump: a compile has one dump folder, and theirs is kept.
+    False where the user's XLA_FLAGS request a dump: a compile has one dump folder, and theirs is kept.
     """
     return bool(request["passes"] or request["num_slices"] > 1) and not _user_dumps()
 
 
 def pack_dump(folder: Path, *, strip: Callable[[str], str]) -> tuple[bytes, str]:
-    """The archive of what was dumped, and why there is none: one of the two is empty."""
+    """The archive of the dumped texts, and the reason where there is none: one of the two is empty."""
     if _user_dumps():
         return b"", "XLA_FLAGS has xla_dump_to: its folder has them"
     packed = archive.pack(folder, strip=strip)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 OptionValue = bool | int | float | str | Sequence[bool] | Mapping[str, str]
-"""The value of a compile option; of `flags` a map of XLA's own by name."""
+"""The value of a compile option; of `flags` a map of XLA's flags, value by name."""
 
 
 class CompileRequest(TypedDict):
@@ -26,7 +26,7 @@ class CompileRequest(TypedDict):
 
 
 class ArrayRow(TypedDict):
-    """A parameter or result of a program, as about.json lists it: of the whole array."""
+    """A parameter or result of a program, as about.json lists it; the shape is that of the unsharded array."""
 
     name: str
     shape: list[int]

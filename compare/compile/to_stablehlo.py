@@ -1,4 +1,4 @@
-"""Any spelling of a program from before the partitioner, as StableHLO bytecode, with what it says of its compile."""
+"""Convert a program from before the partitioner, in any format, to StableHLO bytecode, and read its compile options."""
 
 import io
 import re
@@ -20,11 +20,11 @@ _PARTITIONS = re.compile(rb"^HloModule [^\n]*?\bnum_partitions=(\d+)", re.M)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StablehloProgram:
-    """A program, and how its framework would have it compiled, as far as it says so itself."""
+    """A program, and the compile options that it implies: partitioner, devices, unsharded arguments and results."""
 
     bytecode: bytes
     num_devices: int
-    """0 where it does not say."""
+    """0 where the program does not give it."""
     shardy: bool
     open_parameters: tuple[bool, ...]
     """Of each argument whether the partitioner may choose its sharding: it has none."""

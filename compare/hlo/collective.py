@@ -43,7 +43,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a pass did to a collective that was there."""
+    """What a pass did to an existing collective."""
 
     by: str
     """The pass, or `from A to B` where several ran between two recorded texts."""
@@ -119,13 +119,13 @@ class Collective:
     part_of: str = ""
     """The axes over several slices of whose collectives it is one step: within the slices, or between them."""
     changes: "tuple[Change, ...]" = ()
-    """What passes did to it after it was there, in order."""
+    """What passes did to it after its creation, in order."""
     mesh_groups: Groups = ()
-    """Its groups, of a permute its pairs, as ids of devices of the whole mesh."""
+    """Its groups, of a permute its pairs, as ids of devices of the mesh."""
     op_name: str = ""
     """The framework's path of the operation; empty where neither it nor anything near has one."""
     inferred: tuple[str, ...] = ()
-    """Of `scope`, `op_name` and `source_line` those that are not its own, but the nearest instruction's."""
+    """Of `scope`, `op_name` and `source_line` those inferred from the nearest instruction."""
 
     def public(self) -> dict[str, object]:
         """The columns that other people's scripts rely on, in their order."""

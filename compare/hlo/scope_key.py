@@ -1,4 +1,4 @@
-"""Where in a program a collective stands, also in programs that know no word of the closed list of scopes."""
+"""Where in a program a collective is, also for programs without any word of the closed list of scopes."""
 
 import re
 

@@ -1,7 +1,7 @@
 """The HLO texts between libtpu's passes, from its own pass dumps, in one archive.
 
 An archive (`passes.tar.xz`, a plain tar) holds the program as the framework wrote it, and the text before and after
-each of the passes that were asked for.  Near-identical texts in one stream are small.
+each requested pass.  Near-identical texts in one stream are small.
 """
 
 import io

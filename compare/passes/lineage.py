@@ -17,7 +17,7 @@ CREATED, RENAMED = "created", "renamed"
 NOT_TOLD_APART = "not told apart"
 """Origin of a collective that cannot be distinguished from another with a different history."""
 MOST_LINES = 3
-"""Of those that bear a name."""
+"""Of those with a name."""
 _OP_NAME_LINE = re.compile(r'^(.*op_name="((?:[^"\\]|\\.)*)".*)$', re.M)
 
 

@@ -1,7 +1,7 @@
 """Match the collectives of two successive texts; a pass may have renamed, merged, split or replaced them.
 
 Names do not last: whoever clones a loop's body renames what is in it.  What a collective is (its groups, its bytes, its
-`op_name`, its channel) lasts longer.  What nothing tells is left open, never guessed.
+`op_name`, its channel) lasts longer.  What none of these decides is left open, not guessed.
 """
 
 from collections import Counter

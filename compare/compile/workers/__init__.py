@@ -1,1 +1,1 @@
-"""Processes of their own that compile, translate or run a program: libtpu aborts the process on bad input."""
+"""Worker processes that compile, translate or run a program: libtpu aborts its process on bad input."""

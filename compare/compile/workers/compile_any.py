@@ -54,7 +54,7 @@ def handle_request(request: Path, out: Path) -> None:
 
 
 def _topology(fields: Fields, *, num_devices: int) -> Topology:
-    """The one that is asked for, or the smallest that the program fills."""
+    """The requested topology, or the smallest that the program fills."""
     requested = fields["num_devices"]
     if requested and num_devices and requested != num_devices:
         raise RefusedError(f"the axes make {requested} devices; the program is for {num_devices}")

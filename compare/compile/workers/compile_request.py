@@ -27,7 +27,7 @@ FLAG_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 
 
 def compile_request(request: CompileRequest, out: Path) -> None:
-    """Compile, and write what was found."""
+    """Compile, and write the program and compiled.json."""
     stages = Stages()
     stages.begin("import")
     from compare.compile import compile_and_name, compiler, executable_info
@@ -67,7 +67,7 @@ def compile_request(request: CompileRequest, out: Path) -> None:
 
 
 def handle_request(request: Path, out: Path) -> None:
-    """What the process is for."""
+    """Read the request, and compile it."""
     fields: CompileRequest = read_request(request, fields=FIELDS)
     if not Path(fields["program"]).is_file():
         raise RefusedError(f"there is no program {fields['program']}")

@@ -1,6 +1,6 @@
 """Run one arm's StableHLO on jaxlib's own runtime: `python -m compare.compile.workers.execute_cpu REQUEST.json OUTDIR`.
 
-It tells the program from the runtime: the programs of all arms run alike here.  Imports jaxlib, no framework.  REQUEST
+The programs of all arms run on the same runtime here.  Imports jaxlib, no framework.  REQUEST
 holds `program`, the folder in which an arm's `lower` left program.mlirbc and about.json; it runs on virtual CPU
 devices, one for each partition, with random arguments.  Programs are lowered for TPUs, and hold nothing of theirs: XLA
 compiles them for CPUs as well.  Writes OUTDIR/trace/plugins/profile/<phase>/<arm>.xplane.pb and OUTDIR/about.json.
@@ -36,7 +36,7 @@ class Inputs(TypedDict):
 
 
 def execute(folder: Path, out: Path) -> None:
-    """Run and record it, and write what was found."""
+    """Run and record it; write the profile and about.json."""
     stages = Stages()
     stages.begin("import")
     from compare.compile import cpu_client
@@ -87,7 +87,7 @@ def read_folder(request: Path) -> Path:
 
 
 def read_about(folder: Path) -> AboutProgram:
-    """What the program's arm said of it."""
+    """The about.json that the program's arm wrote."""
     try:
         about: AboutProgram = read_json(folder / "about.json")
         missing = [name for name in NEEDED if name not in about]
@@ -99,8 +99,8 @@ def read_about(folder: Path) -> AboutProgram:
 
 
 def handle_request(request: Path, out: Path) -> None:
-    """What the process is for."""
-    # Before jaxlib is loaded, which would tell of each device.
+    """Read the request, and run its program."""
+    # Before jaxlib is loaded, which would log every device.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     execute(read_folder(request), out)
 

@@ -42,9 +42,9 @@ Split = tuple[tuple[str, ...], ...]
 
 
 def rewrite_annotations(module: ir.Module, *, axes: Mapping[str, int]) -> int:
-    """Say the module's shardings in Shardy's words, and return how many pins it has.
+    """Replace the module's GSPMD shardings with Shardy's, and return the number of pins.
 
-    axes: of the mesh, outermost first, devices row-major.  Raises `RefusedError` for a sharding that they can't say.
+    axes: of the mesh, outermost first, devices row-major.  `RefusedError` for a sharding that they cannot express.
     """
     with module.context, ir.Location.unknown():
         sizes = [sdy.MeshAxisAttr.get(name, size) for name, size in axes.items() if size > 1]
@@ -61,9 +61,9 @@ def rewrite_annotations(module: ir.Module, *, axes: Mapping[str, int]) -> int:
 
 
 def parse_sharding(sharding: str, *, rank: int, axes: Mapping[str, int]) -> Split:
-    """The axes behind a sharding in HLO's own words: `{devices=[1,4,2]<=[2,4]T(1,0) last_tile_dim_replicate}`.
+    """The axes of a sharding in HLO's spelling: `{devices=[1,4,2]<=[2,4]T(1,0) last_tile_dim_replicate}`.
 
-    Raises `RefusedError` where no axes of this mesh, whole, give these tiles.
+    Raises `RefusedError` where no unsplit axes of this mesh give these tiles.
     """
     if sharding == "{replicated}":
         return ((),) * rank
@@ -176,7 +176,7 @@ def _operations(outer: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def handle_request(request: Path, out: Path) -> None:
-    """What the process is for."""
+    """Read the request, translate its program, and write both files."""
     fields = read_request(request, fields=FIELDS)
     source = Path(fields["program"])
     try:

@@ -1,4 +1,4 @@
-"""What the workers on jaxlib share: how they are asked, what they say meanwhile, and how they end."""
+"""What the jaxlib workers share: reading requests, reporting stages, and exit statuses."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -42,7 +42,7 @@ def serve(work: Callable[[Path, Path], None], argv: list[str], *, module: str, n
     """Do `work(request, out)`, and return the exit status.
 
     0; 1: it failed; 2: the request can't be met.  The last line on stderr says why; what the caller acts on is also
-    said as data (`give_reason`).  needs: what it imports.
+    sent as data (`give_reason`).  needs: what it imports.
     """
     if len(argv) != 2:
         refuse(f"usage: python -m {module} REQUEST.json OUTDIR")
@@ -67,6 +67,6 @@ def serve(work: Callable[[Path, Path], None], argv: list[str], *, module: str, n
 
 
 def write(path: Path, found: Mapping[str, object]) -> None:
-    """What was found, one line for each word."""
+    """Write a JSON object, one line for each key."""
     rows = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in found.items())
     path.write_text("{\n" + ",\n".join(rows) + "\n}\n")

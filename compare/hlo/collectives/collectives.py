@@ -39,13 +39,13 @@ def collectives(
     """The rows, in the order in which ENTRY's schedule reaches the start of each.
 
     axes: sizes by name, outermost first; none, and every row's axes read `?`.
-    contract: the rows that the program will be held against.  A permute's lost scope is one that has a row of its axes,
+    contract: the rows to compare the program with.  A permute's lost scope is one that has a row of its axes,
         and so is one of several that XLA has joined in one name; where partial sums are to be added up, gathers are
         looked at more closely (`Operand.feeds_product`, `Collective.scattered_by`).
     caches: the ENTRY parameters that are caches; without it, those whose memory an output takes over.
     device_ids: of several slices, the runtime's id of each device of the mesh (see `Program.ids`).
     names: of somebody else's program, what its scopes are and which packages are the user's.
-    HloError: names the first line that can't be placed, or tells that something is missing: no collective is lost.
+    HloError: names the first line that cannot be read, or what is missing; no collective is skipped.
     """
     check_completeness(module)
     program, mesh = _devices(module, axes, device_ids)
@@ -109,7 +109,7 @@ def _devices(module: Module, axes: Mapping[str, int], ids: Sequence[int]) -> tup
 
 
 def _is_row(item: Instruction) -> bool:
-    """True for an instruction with a row of its own: not for a receive (part of its send) or a host transfer."""
+    """True for an instruction that is a row: not for a receive (part of its send) or a host transfer."""
     return item.opcode != "recv" and (item.opcode != "send" or megascale.is_wire(item))
 
 
@@ -141,7 +141,7 @@ def _row(
     wanted = contract_scopes if kind == "collective-permute" else frozenset()
     scope = flow.scope(site, wanted, joined=contract_scopes)
     form = form_of(item, frame, kind=kind, pairs=wide, mesh=mesh)
-    # Of a gather it matters whether it brings a product's operand together: such a one stands in for no partial sums.
+    # A gather of a product's operand does not replace the sum of partial products; whether it is one is recorded.
     gathers = kind in ("all-gather", "all-reduce") or form == "windowed-einsum"
     sums = frozenset(entry.scope for entry in contract if gathers and entry.axes == axes and entry.kind in _SUMS)
     names = flow.names(site, kind=kind, scope=scope)

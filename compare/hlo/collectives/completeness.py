@@ -1,7 +1,7 @@
 """Whether a text is complete: a line that was lost or displaced could be a collective, or the call of one.
 
 A line that is missing shows by its name, which others use, and something asynchronous by its end, which has no start.
-Only the whole text tells: the rows need a part of it.
+This needs the complete text, of which the rows need a part.
 """
 
 import re

@@ -38,7 +38,7 @@ class EventRole:
 
 
 def map_event_names(module: Module, rows: Sequence[Collective]) -> Mapping[str, EventRole]:
-    """For every instruction name that an execution of a collective may bear, the row and the part.
+    """Map every instruction name that a profile event of a collective may have to its row and part.
 
     rows: those of `collectives(module, …)`.  Each has at least its own name; a name has one row: of several, the one
     that begins, ends or is executed in it, else the first.

@@ -1,6 +1,6 @@
 """Read a single line of HLO, as TPU profiles carry it for each operation, without its program.
 
-Such a line may be cut, may leave out the shapes of the operands, and tells nothing of what it calls.
+Such a line may be cut, may leave out the shapes of the operands, and does not show the computations that it calls.
 """
 
 import re
@@ -110,7 +110,7 @@ def _kind_and_part(item: Instruction) -> tuple[str, str]:
     if stem in COLLECTIVE_KINDS:
         return stem, part
     if stem in _WRAPPED and part != "whole":
-        named = _NAMED.match(item.name)  # What is wrapped stands elsewhere; XLA names the wrapper after it.
+        named = _NAMED.match(item.name)  # XLA names the wrapper after what it wraps, in another computation.
         return named[1] if named else "", part
     if opcode == "fusion":
         return _fused(item)

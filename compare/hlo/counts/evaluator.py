@@ -2,7 +2,7 @@
 
 Followed: partition-id, loop counters, iotas and constants through integer, compare, logic, select, clamp, convert,
 bitcast, copy, slice and dynamic-slice instructions, in fusions too, and through tuple elements that a loop carries.
-A value has dims (devices, one per enclosing loop, the array's own); a dim of 1 says that nothing varies along it.
+A value has dims (devices, one per enclosing loop, the array's own); along a dim of 1 nothing varies.
 """
 
 from collections.abc import Mapping

@@ -76,7 +76,7 @@ class TripCounts:
             return None
         count = iterations(start=start, step=step, bound=bound, direction=direction)
         if count is None or not self._fits(loop, counter, start + step * count):
-            # In the counter's own width it comes round again, if it ends at all; a wide one not within these steps.
+            # The counter wraps in its integer width, if the loop ends at all; a wide one does not within these steps.
             near = not self._fits(loop, counter, start + step * MOST_STEPS)
             count = self._by_steps(frame, loop) if near else None
         known = _KNOWN.search(loop.attributes.get("backend_config", ""))

@@ -31,7 +31,7 @@ def step_through(value: Value) -> list[Value] | None:
     """The values that this one may be, unchanged; None where its instruction computes a new value.
 
     This is the one rule for it.  Several values: which of them it is, is decided as the program runs (a loop's carry, a
-    branch), or they are the elements of a tuple that is asked for as a whole.
+    branch), or they are the elements of a tuple, where all of it is requested.
     """
     frame, item, path = value
     forwards, key = frame.forwards, (item, path)
@@ -124,7 +124,7 @@ def _asynchronous(value: Value) -> list[Value] | None:
 def origin(value: Value) -> Value:
     """The computed value behind this one, through pass-through instructions and integer conversions.
 
-    A loop's own parameter is where this stops: whoever asks knows whether the loop changes it.
+    This stops at the parameter of a loop body: the caller knows whether the loop changes it.
     """
     seen: set[Value] = set()
     while value not in seen:

@@ -27,7 +27,7 @@ _PAIR = re.compile(r"\{\s*(\d+)\s*,\s*(\d+)\s*\}")
 
 @lru_cache(maxsize=1024)
 def read_groups(text: str) -> Groups:
-    """Read any spelling of device groups; `{}` is the empty tuple, which stands for all devices."""
+    """Read any spelling of device groups; `{}` is the empty tuple, which means all devices."""
     try:
         return _read(text.strip())
     except HloError:

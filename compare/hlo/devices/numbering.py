@@ -108,7 +108,7 @@ def largest_id(item: Instruction) -> int:
 
 
 def ids_in(item: Instruction, key: str) -> Groups:
-    """The ids in `replica_groups` or `source_target_pairs`, as they stand."""
+    """The ids in `replica_groups` or `source_target_pairs`, as written."""
     text = item.attribute(key)
     if text.startswith("mesh") and "device_ids" in item.attributes and "device_ids" not in text:
         text = f"{text}, device_ids={item.attributes['device_ids']}"

@@ -1,6 +1,6 @@
 """Collectives between slices: a send and a receive that the megascale runtime turns into one collective.
 
-The attributes of the pair say it all: `_xla_megascale_transfer_type`, `_xla_megascale_target`.  A target names devices,
+Attributes of the pair describe it: `_xla_megascale_transfer_type`, `_xla_megascale_target`.  A target names devices,
 by their number in the slice, where groups in a slice name places in its program: the two differ wherever devices were
 put in another order.
 """
@@ -71,7 +71,7 @@ def pair_transfers(items: Iterable[Instruction]) -> dict[Instruction, Instructio
 
 
 def groups_of(item: Instruction, program: DeviceNumbering) -> Groups:
-    """Its groups, of a permute its pairs, as ids of devices of the whole mesh."""
+    """Its groups, of a permute its pairs, as ids of devices of the mesh."""
     attributes = _attributes(item)
     if _PAIRS in attributes:
         return program.repeat_in_slices(read_pairs(attributes[_PAIRS]))

@@ -50,7 +50,7 @@ def numbers(values: Iterable[int]) -> str:
 
 
 def opcode_attributes(item: Message, *, first: Message | None) -> Iterator[str]:
-    """What the opcode's own fields say, one attribute each.  first: its first operand, None without one."""
+    """The attributes of the fields that belong to its opcode.  first: its first operand, None without one."""
     opcode = item.opcode
     if item.channel_id:
         yield f"channel_id={item.channel_id}"
@@ -104,11 +104,11 @@ _SPELLED: dict[str, Callable[[Message], str]] = {
     "custom_call_target": lambda item: f"custom_call_target={quote(item.custom_call_target)}",
     "async_execution_thread": lambda item: f"async_execution_thread={quote(item.async_execution_thread)}",
 }
-"""Fields that say something wherever they are not empty."""
+"""Fields that are written wherever they are not empty."""
 
 
 def _sizes(item: Message, first: Message | None) -> str:
-    """Of a permute in place, the sizes of all its windows stand in one list, as many each as its operand has dims."""
+    """Of a permute in place, the sizes of all its windows are in one list, as many each as its operand has dims."""
     sizes = list(item.dynamic_slice_sizes)
     if not item.opcode.startswith("collective-permute"):
         return f"dynamic_slice_sizes={numbers(sizes)}"

@@ -1,8 +1,8 @@
 """Classes of protobuf messages from a compact table of their fields, built at run time: no generated code, no protoc.
 
-A message's line holds `name=number:type` for a field that stands once and `name=number*type` for a list.  A type is one
+A message's line holds `name=number:type` for a single field and `name=number*type` for a list.  A type is one
 of SCALARS or another message of the table.  Enums are read as int32, and a map is a list of entries with `key=1` and
-`value=2`: that is how they stand on the wire.
+`value=2`: as on the wire.
 """
 
 import re

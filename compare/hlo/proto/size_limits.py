@@ -38,7 +38,7 @@ class Census:
         return classes(self._package, flat)
 
     def is_within(self, data: bytes, root: str, *, most: int) -> bool:
-        """Whether a message has no more than `most` parts; so has one that cannot be read, of which others tell."""
+        """True if a message has at most `most` parts, or cannot be read, which its reader reports."""
         if len(data) <= SMALL_BYTES:
             return True
         num_parts, todo = 0, [(root, data)]

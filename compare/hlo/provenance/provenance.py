@@ -70,7 +70,7 @@ class Provenance:
     def names(self, site: Site, *, kind: str, scope: str) -> Names:
         """Its own `op_name` and line, or those of the fusions and calls that only wrap it, or the nearest ones.
 
-        What sums is asked for by whoever made the parts; what only moves data, by whoever uses it there.
+        A sum belongs to the producers of its parts; a collective that only moves data, to its consumers.
         """
         frame = self.frames(site)[0]
         value: Value = (frame, site.item, ())
@@ -79,7 +79,7 @@ class Provenance:
         words = self._metadata.path, self._metadata.source_line
         path, line = (next(filter(None, map(word, self._wrapped(site))), None) for word in words)
         has = [self._own(site) is not None or scope == "?", path is not None, line is not None]
-        if path is None and self.from_parameters(site):  # the compiler's own needs have no name
+        if path is None and self.from_parameters(site):  # else it is the compiler's, and has no name
             path = self._recovery.path(value, made_from, line=line, consumers_first=moves)
         if line is None and (scope != "?" or path):
             line = self._recovery.line(value, made_from, scope=scope, consumers_first=moves)
@@ -133,7 +133,7 @@ class Provenance:
         if scope is None:
             result: Value = (starts[0][0], site.item, _result_path(site.item, number))
             scope = self._producers(starts[0])
-            if not scope and not sources.parameters:  # an argument has no producer: its users tell whose it is
+            if not scope and not sources.parameters:  # an argument has no producer: its scope is that of its users
                 scope = self._own(site)
             scope = scope or self._recovery.nearest(result, starts[:1], wanted=wanted) or self._own(site) or "?"
         steers = self._steering.steers(site.item, self.frames(site), sources.passed)

@@ -17,11 +17,11 @@ NEAR = 100
 class ScopeRecovery:
     """Recovers scopes, paths and source lines in one module.
 
-    Every search of a program goes over the same ground, so steps are remembered, and where there is nothing to find.
+    Searches of a program overlap, so steps are cached, and so are values without a result.
 
     back: a step to what a value is made of; on: one to what is made of it.
     is_own: whether a value depends on an argument of the program.  What does not (the device's number, zeros, iotas)
-    is shared by the whole program, and tells nothing of who asked.
+    is shared by all parts of the program, and belongs to none.
     """
 
     def __init__(self, sources: SourceMetadata, *, back: _Step, on: _Step, is_own: Callable[[Value], bool]):
@@ -98,7 +98,7 @@ class ScopeRecovery:
 
 
 def _first(begin: Iterable[Value], step: _Step, lookup: _Lookup) -> str | None:
-    """What the nearest instruction tells; on one level the first in text order."""
+    """The result of `lookup` for the nearest instruction; on one level for the first in text order."""
     level = list(begin)
     seen = set(level)
     while level and len(seen) < NEAR:
@@ -124,7 +124,7 @@ def _remembered(step: _Step) -> _Step:
 def trace_scope(value: Value) -> Instruction | None:
     """The instruction whose scope counts for a value.
 
-    A fusion of several results, or one that hands a value on, bears the scope of one of them: what is inside tells.
+    A fusion of several results, or one that hands a value on, has the scope of one of them: its instructions decide.
     """
     _, item, path = value
     if item.opcode == "fusion" and item.callees and (path or item.callees[0].root.opcode in ("tuple", "parameter")):

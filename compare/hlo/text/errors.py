@@ -7,4 +7,4 @@ MOST_DEVICES = 1 << 17
 
 
 class HloError(OneLineError):
-    """HLO text that this reader does not understand: it says which line, and never guesses."""
+    """HLO text that this reader does not understand: it names the line, and nothing is guessed."""

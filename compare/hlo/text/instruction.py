@@ -1,4 +1,4 @@
-"""Instructions and computations of HLO text, each parsed when it is first asked for."""
+"""Instructions and computations of HLO text, each parsed when it is first used."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -28,7 +28,7 @@ _SIGIL = re.compile(r"%([\w.\-]+)")
 _SHAPE = r"(?![a-z][a-z0-9_\-]*+\()(?:[^\n ]++| (?![a-z][a-z0-9_\-]*+\())*+"
 _COMMON_LINE = re.compile(rf" *+(?:ROOT )?+%?+([A-Za-z0-9_.\-]++) = ({_SHAPE}) ([a-z][a-z0-9_\-]*+)\(([^()\"\n]*+\))?+")
 """An instruction as compilers spell it: its name, shape and opcode, and the operands with the parenthesis that closes
-them, where no other one and no quote stands among them."""
+them, where there is no other parenthesis and no quote among them."""
 _OPERANDS = re.compile(
     rf"\n *+(?:ROOT )?+%?+[A-Za-z0-9_.\-]++ = {_SHAPE} "
     rf"(?:(?:{'|'.join(sorted(_WITHOUT_OPERANDS))})\([^%()\"\n]*+|[a-z][a-z0-9_\-]*+\()([^()\"\n]*+\))?+"
@@ -112,7 +112,7 @@ class Instruction:
             raise self.error(str(error)) from None
 
     def operands_begin_at(self, column: int) -> bool:
-        """True if its own opcode, and no other on its line, ends in this column."""
+        """True if its opcode, and not another on its line, ends in this column."""
         return self._open == column
 
     @property
@@ -132,7 +132,7 @@ class Instruction:
         return self._operands
 
     def operand(self, number: int) -> "Instruction":
-        """An operand that must be there."""
+        """An operand; `HloError` where it is missing."""
         if not 0 <= number < len(self.operand_names):
             raise self.error(f"{self.opcode} without its operand {number}")
         return self._find(self.operand_names[number]) if self._operands is None else self._operands[number]
@@ -211,7 +211,7 @@ class Instruction:
         return self._called
 
     def attribute(self, key: str) -> str:
-        """An attribute that must be there."""
+        """An attribute; `HloError` where it is missing."""
         if self._attributes is None:
             first = _FIRST_NUMBER.match(self.text, self._after_operands())
             if first and first[1] == key:
@@ -366,7 +366,7 @@ class Computation:
         return len(self._parameter_lines)
 
     def parameter(self, number: int) -> Instruction:
-        """A parameter that must be there."""
+        """A parameter; `HloError` where it is missing."""
         if number not in self._parameter_lines:
             raise self.root.error(f"the computation {self.name!r} has no parameter {number}, which its caller hands in")
         return self.at(self._parameter_lines[number])

@@ -47,13 +47,13 @@ class SourceNames:
     """Pattern that is searched in an `op_name` -> scope; the first that fits holds.  Empty: the words of
     `meshes.scopes`, as this project's programs have them."""
     owns: tuple[str, ...] = ()
-    """Parts of paths of installed files that are the user's source all the same, like `transformers/models/`."""
+    """Parts of paths of installed files that count as the user's source, like `transformers/models/`."""
 
     @classmethod
     def of(cls, scopes: Mapping[str, str] | None = None, owns: Iterable[str] = ()) -> Self:
-        """From a user's own words: a map of patterns to scopes, and parts of paths.
+        """From a user's map of patterns to scopes, and parts of paths.
 
-        Raises `HloError` for what is no such map or path, and for a pattern that is no regular expression.
+        Raises `HloError` for another type, and for a pattern that is no regular expression.
         """
         return cls(tuple(_read_map({} if scopes is None else scopes)), _read_parts(owns))
 
@@ -77,7 +77,7 @@ class SourceNames:
         return next((scope for pattern, scope in self.scopes if pattern.search(path)), None)
 
     def is_users(self, file: str) -> bool:
-        """Whether a file is the user's own: none of a package but those that are named."""
+        """True for a file of the user: not of an installed package, unless `owns` names it."""
         return not _INSTALLED.search(file) or any(part in file for part in self.owns)
 
 

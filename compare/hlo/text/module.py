@@ -1,6 +1,6 @@
 """HLO text as a module: its computations, and their calls.
 
-An unrolled model is 3 MB of text of which the walks visit a part, so nothing is parsed before it is asked for.
+An unrolled model is 3 MB of text of which the walks visit a part, so nothing is parsed before it is used.
 """
 
 import gc

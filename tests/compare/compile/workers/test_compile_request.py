@@ -267,6 +267,7 @@ REFUSALS = [
     ({"places": [*V5E[:7], V5E[0]]}, "two logical devices have one place"),
     ({"options": {"num_partitions": 4}}, "num_replicas 1 x num_partitions 4 is not 8"),
     ({"options": {"fast": True}}, "unknown compile option 'fast'; known are "),
+    ({"options": {"num_partitions": 8, "flags": "xla_x=1"}}, "the compile option flags is 'xla_x=1'"),
     ({"program": __file__}, "the program is not StableHLO"),
     ({"program": "nowhere.mlirbc"}, "there is no program nowhere.mlirbc"),
     ({"colour": "red"}, "needs exactly the fields"),
