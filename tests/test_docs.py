@@ -57,6 +57,7 @@ def test_the_words_in_the_docs_are_those_of_the_code():
         "query",
         "export",
         "metric",
+        "simulate",
     ],
 )
 def test_every_door_has_help_with_an_example(door):

@@ -65,7 +65,7 @@ SPINE = (
     "hlo", "passes", "compile", "contract", "verdict", "report", "timing", "run", "user_program", "render",
 )  # fmt: skip
 """The rooms of `compare`, lowest first: each imports only those before it."""
-SLICES = ("sweep", "gallery", "remedy", "diff", "history", "query", "study", "export", "metric")
+SLICES = ("sweep", "gallery", "remedy", "diff", "history", "query", "study", "export", "metric", "simulate")
 """Each hangs on the spine, and knows no other slice."""
 STANDS_ON = {"study": ("query",)}
 """What is made of a slice: a study asks queries."""
@@ -212,7 +212,7 @@ def test_command_lines_parse_call_and_print():
     names = {file.parent.name if file.name == "__main__.py" else file.stem for file in commands}
     assert names == {
         "run", "plan", "hlo", "report", "trace", "sweep", "diff", "history", "remedy", "teach", "query", "study",
-        "export", "metric",
+        "export", "metric", "simulate",
     }  # fmt: skip
     for file in commands:
         assert len(file.read_text(encoding="utf-8").splitlines()) < 80, file

@@ -1,0 +1,1 @@
+"""A slice: what collectives cost on a network that need not exist."""

@@ -1,0 +1,24 @@
+"""`python -m compare.simulate`: what a collective costs on a network that need not exist."""
+
+import json
+from collections.abc import Sequence
+
+from compare.simulate.answer import answer_request
+from compare.simulate.request import parse_request
+from compare.simulate.text import list_lines
+from meshes.process.command_line import run_command
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the answer: cycles or ns."""
+    request = parse_request(argv)
+    answer = answer_request(request)
+    if request.json:
+        print(json.dumps(answer.to_json()))
+    else:
+        print(*list_lines(request, answer), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,235 @@
+"""The command line of `compare.simulate`: which machine, which collective or messages, by whose rules."""
+
+import argparse
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from compare.timing.errors import TimingError
+from compare.timing.network.machines.collective import Collective, Message
+from compare.timing.network.machines.machine import (
+    KINDS,
+    LOCAL_BW_AWARE,
+    MULTI,
+    POLICIES,
+    RING,
+    Algorithm,
+    Algorithms,
+    Dim,
+    Machine,
+)
+from compare.timing.network.machines.machine_file import read_machine
+from compare.timing.network.machines.tpu import close_lines, tpu_machine
+from compare.timing.network.machines.words import parse_algorithm, parse_kind
+from meshes.process.command_line import Parser, command_parser, whole_number
+from meshes.process.one_line import quote
+
+ASTRA_SIM = "astra-sim"
+Value = TypeVar("Value")
+_MOST_BYTES = 2**62
+_MEMORY = 2765.0
+"""Of the runs in docs/network.md, as astra-sim: there is no default there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A machine, and either a collective or messages on it."""
+
+    machine: Machine
+    collective: Collective | None
+    messages: tuple[Message, ...]
+    as_astra_sim: bool
+    aware: bool
+    json: bool
+
+
+def parse_request(argv: Sequence[str] | None) -> Request:
+    """Ends the process in one line where the request is wrong."""
+    parser = _parser()
+    options = parser.parse_args(argv)
+    try:
+        return _read(options, parser)
+    except TimingError as error:
+        parser.error(str(error))
+
+
+def _parser() -> Parser:
+    parser = command_parser(
+        "compare.simulate",
+        "What one collective, or messages between ranks, cost on a machine of rings, switches and full meshes: in ns, "
+        "or in ASTRA-sim's cycles.",
+        example="--collective all-reduce --bytes 1048576 --dims ring:4,ring:2 --bandwidth 90,90 --latency 1000,1000 "
+        "--as astra-sim",
+    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--collective", choices=KINDS, help="over all ranks, or over --group")
+    what.add_argument(
+        "--pairs", metavar="A-B,C-D:BYTES", help="messages, sent at once; of --bytes, or of their own number of bytes"
+    )
+    parser.add_argument(
+        "--bytes", metavar="N", type=_bytes, help="a rank's input; of an all-gather its shard (ASTRA-sim's comm_size)"
+    )
+    parser.add_argument("--group", metavar="R,R,…", help="the ranks of the collective, in the order of their ring")
+    machine = parser.add_argument_group("machine")
+    machine.add_argument("--machine", metavar="FILE|NAME", help="a TOML file, or a TPU slice like v6e:2x4")
+    machine.add_argument("--dims", metavar="KIND:N,…", help="the fastest first: ring, line, switch, fully-connected")
+    machine.add_argument(
+        "--bandwidth", metavar="GB/S,…", help="of a link, one for each dim; GB are 1e9 bytes, as astra-sim 2^30"
+    )
+    machine.add_argument("--latency", metavar="NS,…", help="of a hop, one for each dim")
+    machine.add_argument(
+        "--algorithm", metavar="WORD,…",
+        help="one for each dim: ring, two-way-ring, direct, direct:3 (with a window), halving-doubling, "
+        "double-binary-tree; or one-ring through all dims (default: ring)",
+    )  # fmt: skip
+    machine.add_argument(
+        "--multi", choices=MULTI, help=f"how an all-reduce crosses dims (default: {LOCAL_BW_AWARE})"
+    )  # fmt: skip
+    machine.add_argument("--chunks", metavar="K", type=whole_number, help="pieces of the collective (default: 1)")
+    machine.add_argument("--active", metavar="C", type=whole_number, help="pieces under way in a dim (default: 1)")
+    machine.add_argument("--queues", metavar="Q", type=whole_number, help="of each dim (default: 1)")
+    machine.add_argument("--policy", choices=POLICIES, help="which of several collectives goes first (default: fifo)")
+    machine.add_argument(
+        "--memory", metavar="GB/S", type=_positive,
+        help="1e9 bytes; what a reduction reads and writes (default: reductions cost nothing, as astra-sim 2765)",
+    )  # fmt: skip
+    machine.add_argument(
+        "--endpoint", metavar="NS", type=_whole, help="before a rank acts on a message (default: 0, as astra-sim 10)"
+    )
+    rules = parser.add_argument_group("rules")
+    rules.add_argument(
+        "--as", dest="rules", choices=(ASTRA_SIM,), help="in whose cycles (default: our own model, in ns)"
+    )
+    rules.add_argument("--aware", action="store_true", help="ASTRA-sim's backend whose links are shared: one dim")
+    parser.add_argument("--json", action="store_true", help="print one line of JSON")
+    return parser
+
+
+def _read(options: argparse.Namespace, parser: Parser) -> Request:
+    as_astra_sim = options.rules == ASTRA_SIM
+    if options.aware and not as_astra_sim:
+        parser.error("--aware belongs to --as astra-sim")
+    if options.bytes is None and (options.collective or ":" not in options.pairs):
+        parser.error("--bytes is not given; write --bytes 1048576")
+    if options.group and not options.collective:
+        parser.error("--group belongs to --collective")
+    machine = _change(_machine(options, parser, as_astra_sim=as_astra_sim), options, as_astra_sim=as_astra_sim)
+    group = tuple(_list(options.group, "--group", _rank)) if options.group else None
+    collective = (
+        Collective(kind=options.collective, num_bytes=options.bytes, group=group) if options.collective else None
+    )  # fmt: skip
+    messages = tuple(_message(word, options.bytes) for word in options.pairs.split(",")) if options.pairs else ()
+    return Request(
+        machine=machine,
+        collective=collective,
+        messages=messages,
+        as_astra_sim=as_astra_sim,
+        aware=options.aware,
+        json=options.json,
+    )
+
+
+def _machine(options: argparse.Namespace, parser: Parser, *, as_astra_sim: bool) -> Machine:
+    if (options.machine is None) == (options.dims is None):
+        parser.error("one of --machine and --dims is given, like --dims ring:4,ring:2")
+    if options.machine is not None:
+        if options.bandwidth or options.latency:
+            parser.error("--bandwidth and --latency belong to --dims")
+        if options.machine.endswith(".toml"):
+            return read_machine(Path(options.machine))
+        machine = tpu_machine(options.machine)
+        return close_lines(machine) if as_astra_sim else machine
+    if options.bandwidth is None or options.latency is None:
+        parser.error("--dims has its --bandwidth and --latency, one number for each dim")
+    kinds = [_dim(word) for word in options.dims.split(",")]
+    rates = _list(options.bandwidth, "--bandwidth", _float)
+    latencies = _list(options.latency, "--latency", _float)
+    for name, values in (("--bandwidth", rates), ("--latency", latencies)):
+        if len(values) != len(kinds):
+            raise TimingError(f"{name} has {len(values)} numbers for {len(kinds)} dims")
+    dims = []
+    for index, ((kind, size), rate, latency) in enumerate(zip(kinds, rates, latencies, strict=True)):
+        bytes_per_ns = rate * 2**30 / 1e9 if as_astra_sim else rate
+        try:
+            dims.append(Dim(kind=kind, size=size, bytes_per_ns=bytes_per_ns, latency_ns=latency))
+        except TimingError as error:
+            raise TimingError(f"dims.{index}.{error}") from None
+    return Machine(
+        dims=tuple(dims),
+        algorithms=Algorithms.alike((Algorithm(RING),) * len(dims)),
+        memory_bytes_per_ns=_MEMORY if as_astra_sim else None,
+    )
+
+
+def _change(machine: Machine, options: argparse.Namespace, *, as_astra_sim: bool) -> Machine:
+    """The machine with what the other options say."""
+    changes = {
+        "multi": options.multi,
+        "chunks": options.chunks,
+        "active_chunks": options.active,
+        "queues": options.queues,
+        "policy": options.policy,
+        "memory_bytes_per_ns": options.memory,
+        "endpoint_ns": options.endpoint,
+    }
+    if options.algorithm is not None:
+        changes["algorithms"] = Algorithms.alike(tuple(map(parse_algorithm, options.algorithm.split(","))))
+    return replace(machine, **{name: value for name, value in changes.items() if value is not None})
+
+
+def _dim(word: str) -> tuple[str, int]:
+    kind, colon, size = word.strip().partition(":")
+    if not colon or not re.fullmatch(r"\d{1,9}", size, re.ASCII):
+        raise TimingError(f"--dims: {quote(word)} is no dim; write kind:size, like ring:4")
+    return parse_kind(kind), int(size)
+
+
+def _message(word: str, num_bytes: int | None) -> Message:
+    match = re.fullmatch(r"\s*(\d{1,9})-(\d{1,9})(?::(\d{1,18}))?\s*", word, re.ASCII)
+    if not match or (match[3] is None and num_bytes is None):
+        raise TimingError(f"--pairs: {quote(word)} is no message; write sender-receiver, like 0-4, or 0-4:1048576")
+    return Message(int(match[1]), int(match[2]), int(match[3]) if match[3] else num_bytes or 0)
+
+
+def _list(text: str, name: str, read: Callable[[str], Value]) -> list[Value]:
+    try:
+        return [read(word) for word in text.split(",")]
+    except ValueError as error:
+        raise TimingError(f"{name}: {error}") from None
+
+
+def _float(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        raise ValueError(f"{quote(word)} is no number") from None
+
+
+def _rank(word: str) -> int:
+    if not re.fullmatch(r"\s*\d{1,9}\s*", word, re.ASCII):
+        raise ValueError(f"{quote(word)} is no rank")
+    return int(word)
+
+
+def _bytes(word: str) -> int:
+    if not re.fullmatch(r"\d{1,19}", word, re.ASCII) or int(word) > _MOST_BYTES:
+        raise argparse.ArgumentTypeError(f"{quote(word)} is no number of bytes; write one like 1048576")
+    return int(word)
+
+
+def _whole(word: str) -> int:
+    if not re.fullmatch(r"\d{1,9}", word, re.ASCII):
+        raise argparse.ArgumentTypeError(f"{quote(word)} is no whole number from 0; write one like 10")
+    return int(word)
+
+
+def _positive(word: str) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 1e15:
+        raise argparse.ArgumentTypeError(f"{quote(word)} is no bandwidth; write GB/s like 2765")
+    return value

@@ -1,0 +1,32 @@
+"""The answer of `compare.simulate` in a terminal."""
+
+from collections.abc import Iterator
+
+from compare.simulate.answer import Answer
+from compare.simulate.request import Request
+from compare.timing.network.machines.machine import Machine
+
+
+def list_lines(request: Request, answer: Answer) -> Iterator[str]:
+    """The number first, then the machine and the parts of the way."""
+    what = request.collective.kind if request.collective else f"{len(request.messages)} messages"
+    if answer.as_astra_sim:
+        backend = "congestion-aware" if request.aware else "congestion-unaware"
+        yield f"{int(answer.total):,} cycles of 1 ns: {what} by ASTRA-sim's rules ({backend})"
+    else:
+        yield f"{answer.total:,.1f} ns: {what}, our own model"
+    yield f"machine: {describe_machine(request.machine)}"
+    for each in answer.passes:
+        yield (
+            f"  {each.kind} in dim {each.dim}, {each.algorithm}: {each.num_bytes:,.0f} bytes a rank, "
+            f"{each.steps} steps, {each.ns:,.1f} ns"
+        )
+    for message, ns in zip(request.messages, answer.arrivals, strict=bool(request.messages)):
+        yield f"  {message.source} to {message.target}, {message.num_bytes:,} bytes: {ns:,.1f} ns"
+
+
+def describe_machine(machine: Machine) -> str:
+    """Its dims in one line: kind, size, bandwidth in GB/s (1e9), latency."""
+    return " × ".join(
+        f"{dim.kind} of {dim.size} ({dim.bytes_per_ns:.4g} GB/s, {dim.latency_ns:g} ns)" for dim in machine.dims
+    )

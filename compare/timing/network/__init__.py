@@ -1,0 +1,1 @@
+"""Networks that need not exist: machines of rings, switches and full meshes, and what a collective costs on them."""

@@ -1,0 +1,182 @@
+"""A machine: dims of ranks with their links, and how collectives run on them.
+
+Rank = coordinate of dim 0 + size of dim 0 × (coordinate of dim 1 + …): dim 0 is the fastest.
+"""
+
+from dataclasses import dataclass
+from math import isfinite, prod
+
+from compare.timing.errors import TimingError
+
+RING, LINE, SWITCH, FULLY_CONNECTED = "ring", "line", "switch", "fully-connected"
+DIM_KINDS = (RING, LINE, SWITCH, FULLY_CONNECTED)
+ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL = "all-reduce", "all-gather", "reduce-scatter", "all-to-all"
+KINDS = (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL)
+DIRECT, HALVING_DOUBLING, DOUBLE_BINARY_TREE = "direct", "halving-doubling", "double-binary-tree"
+TWO_WAY_RING, ONE_RING = "two-way-ring", "one-ring"
+ALGORITHMS = (RING, TWO_WAY_RING, ONE_RING, DIRECT, HALVING_DOUBLING, DOUBLE_BINARY_TREE)
+BASELINE, LOCAL_BW_AWARE = "baseline", "local-bw-aware"
+MULTI = (BASELINE, LOCAL_BW_AWARE)
+POLICIES = ("fifo", "lifo", "priority")
+
+MOST_DIMS = 6
+MOST_RANKS = 1 << 20
+_MOST = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dim:
+    """Ranks that differ in one coordinate only, and the links between them."""
+
+    kind: str
+    """`ring`, `line` (a ring without the link between its ends), `switch` or `fully-connected`."""
+    size: int
+    bytes_per_ns: float
+    """One link, one direction."""
+    latency_ns: float
+    """One hop; through a switch there are two."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in DIM_KINDS:
+            raise TimingError(f"kind: unknown kind of dim {self.kind!r}; known are {', '.join(DIM_KINDS)}")
+        if not 2 <= self.size <= MOST_RANKS:
+            raise TimingError(f"size: a dim has 2 to {MOST_RANKS:,} ranks, not {self.size}")
+        if not (isfinite(self.bytes_per_ns) and self.bytes_per_ns > 0):
+            raise TimingError(f"bandwidth: the bandwidth of a dim is more than 0, not {self.bytes_per_ns:g}")
+        if not (isfinite(self.latency_ns) and self.latency_ns >= 0):
+            raise TimingError(f"latency: the latency of a dim is 0 or more, not {self.latency_ns:g}")
+
+    def hops(self, source: int, target: int) -> int:
+        """Links between two coordinates of this dim, the shorter way."""
+        if source == target:
+            return 0
+        if self.kind == SWITCH:
+            return 2
+        if self.kind == FULLY_CONNECTED:
+            return 1
+        ahead = abs(target - source)
+        return min(ahead, self.size - ahead) if self.kind == RING else ahead
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """How a collective runs in one dim."""
+
+    name: str = RING
+    window: int | None = None
+    """Of `direct`: messages of a rank in flight; `None` for all of them."""
+
+    def __post_init__(self) -> None:
+        if self.name not in ALGORITHMS:
+            raise TimingError(f"algorithm: unknown algorithm {self.name!r}; known are {', '.join(ALGORITHMS)}")
+        if self.window is not None and (self.name != DIRECT or self.window < 1):
+            raise TimingError(f"algorithm: a window from 1 belongs to direct, not {self.window} to {self.name}")
+
+    @property
+    def text(self) -> str:
+        return self.name if self.window is None else f"{self.name}:{self.window}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Algorithms:
+    """For each kind of collective the algorithm of each dim."""
+
+    all_reduce: tuple[Algorithm, ...]
+    all_gather: tuple[Algorithm, ...]
+    reduce_scatter: tuple[Algorithm, ...]
+    all_to_all: tuple[Algorithm, ...]
+
+    def of(self, kind: str) -> tuple[Algorithm, ...]:
+        """Raises `TimingError` for an unknown kind."""
+        by_kind = {
+            ALL_REDUCE: self.all_reduce,
+            ALL_GATHER: self.all_gather,
+            REDUCE_SCATTER: self.reduce_scatter,
+            ALL_TO_ALL: self.all_to_all,
+        }
+        if kind not in by_kind:
+            raise TimingError(f"unknown collective {kind!r}; known are {', '.join(KINDS)}")
+        return by_kind[kind]
+
+    @classmethod
+    def alike(cls, algorithms: tuple[Algorithm, ...]) -> "Algorithms":
+        """The same for every kind."""
+        return cls(
+            all_reduce=algorithms, all_gather=algorithms, reduce_scatter=algorithms, all_to_all=algorithms
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """Dims, and how collectives are cut, queued and reduced."""
+
+    name: str = "machine"
+    dims: tuple[Dim, ...]
+    algorithms: Algorithms
+    multi: str = LOCAL_BW_AWARE
+    """How an all-reduce crosses dims: `baseline`, one all-reduce a dim; `local-bw-aware`, reduce-scatters up, an
+    all-reduce in the last dim, all-gathers down."""
+    chunks: int = 1
+    """Pieces that a collective is cut into; each goes through the dims on its own."""
+    active_chunks: int = 1
+    """Pieces that may be under way in a dim, over all its queues."""
+    queues: int = 1
+    """Of each dim."""
+    policy: str = "fifo"
+    memory_bytes_per_ns: float | None = None
+    """A reduction reads twice and writes once; `None`: reductions cost nothing."""
+    endpoint_ns: int | None = None
+    """Between a message and what a rank does with it; `None`: 0, and as ASTRA-sim its default, 10."""
+    launch_ns: float = 0.0
+    """Before the first step of a collective."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.dims) <= MOST_DIMS:
+            raise TimingError(f"dims: a machine has 1 to {MOST_DIMS} dims, not {len(self.dims)}")
+        if self.num_ranks > MOST_RANKS:
+            raise TimingError(f"dims: at most {MOST_RANKS:,} ranks, not {self.num_ranks:,}")
+        for kind in KINDS:
+            listed = self.algorithms.of(kind)
+            whole = len(listed) == 1 and listed[0].name == ONE_RING
+            if len(listed) != len(self.dims) and not whole:
+                raise TimingError(f"algorithm: {len(listed)} algorithms of {kind} for {len(self.dims)} dims")
+            if not whole and any(algorithm.name == ONE_RING for algorithm in listed):
+                raise TimingError(f"algorithm: {ONE_RING} goes through all dims and stands alone")
+        _one_of("multi", self.multi, MULTI)
+        _one_of("policy", self.policy, POLICIES)
+        for name, value in (("chunks", self.chunks), ("active-chunks", self.active_chunks), ("queues", self.queues)):
+            if not 1 <= value <= _MOST:
+                raise TimingError(f"{name}: a whole number from 1, not {value}")
+        if self.memory_bytes_per_ns is not None and not (
+            isfinite(self.memory_bytes_per_ns) and self.memory_bytes_per_ns > 0
+        ):
+            raise TimingError(f"memory: the bandwidth of the memory is more than 0, not {self.memory_bytes_per_ns:g}")
+        for name, ns in (("endpoint", float(self.endpoint_ns or 0)), ("launch", self.launch_ns)):
+            if not (isfinite(ns) and 0 <= ns <= _MOST):
+                raise TimingError(f"{name}: 0 or more, not {ns:g}")
+
+    @property
+    def num_ranks(self) -> int:
+        return prod(dim.size for dim in self.dims)
+
+    @property
+    def slots(self) -> int:
+        """Chunks under way in one queue."""
+        return -(-self.active_chunks // self.queues)
+
+    def coordinates(self, rank: int) -> tuple[int, ...]:
+        """One for each dim."""
+        places = []
+        for dim in self.dims:
+            places.append(rank % dim.size)
+            rank //= dim.size
+        return tuple(places)
+
+    def stride(self, index: int) -> int:
+        """Ranks between neighbours of a dim."""
+        return prod(dim.size for dim in self.dims[:index])
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise TimingError(f"{name}: unknown {value!r}; known are {', '.join(known)}")

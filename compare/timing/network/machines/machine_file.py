@@ -1,0 +1,150 @@
+"""A machine from a TOML file: dims, algorithms, chunks and queues; whatever is wrong is one line that names its key.
+
+```toml
+name = "two rings"
+memory = 2765              # GB/s (1e9), of one rank; left out: reductions cost nothing
+multi = "local-bw-aware"   # or "baseline"
+chunks = 1                 # also: active-chunks, queues, policy, endpoint (ns), launch (ns)
+
+[[dims]]
+kind = "ring"              # or "line", "switch", "fully-connected"
+size = 4
+bandwidth = 90             # GB/s (1e9), one link, one direction
+latency = 1000             # ns, one hop
+algorithm = "ring"         # of every collective in this dim
+
+[algorithms]               # of one collective, one for each dim
+all-to-all = ["direct"]
+```
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from compare.timing.errors import TimingError
+from compare.timing.network.machines.machine import (
+    KINDS,
+    LOCAL_BW_AWARE,
+    MOST_DIMS,
+    Algorithm,
+    Algorithms,
+    Dim,
+    Machine,
+)
+from compare.timing.network.machines.words import parse_algorithm, parse_kind
+from meshes.process.documents import read_toml
+from meshes.process.errors import MeshError
+from meshes.process.one_line import quote
+
+Table = Mapping[str, object]
+
+_KEYS = ("name", "memory", "multi", "chunks", "active-chunks", "queues", "policy", "endpoint", "launch", "dims",
+         "algorithms")  # fmt: skip
+_DIM_KEYS = ("kind", "size", "bandwidth", "latency", "algorithm")
+
+
+def read_machine(path: Path) -> Machine:
+    """The machine of a file.  `OSError` where it can't be opened, `TimingError`, one line, where it is none."""
+    try:
+        table: Table = read_toml(path)
+    except MeshError as error:
+        raise TimingError(f"{path} is {error}") from None
+    try:
+        return parse_machine(table, name=path.stem)
+    except TimingError as error:
+        raise TimingError(f"{path}: {error}") from None
+
+
+def parse_machine(table: Table, *, name: str) -> Machine:
+    """The machine of a table.  Raises `TimingError`, which names the key."""
+    _check_keys(table, _KEYS, "")
+    rows = table.get("dims")
+    if not isinstance(rows, list) or not 1 <= len(rows) <= MOST_DIMS:
+        raise TimingError(f"dims: a machine has 1 to {MOST_DIMS} tables [[dims]]")
+    dims, algorithms = [], []
+    for index, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise TimingError(f"dims.{index}: a table, not {quote(row)}")
+        place = f"dims.{index}."
+        _check_keys(row, _DIM_KEYS, place)
+        try:
+            dims.append(
+                Dim(
+                    kind=parse_kind(_text(row, "kind", place)),
+                    size=_whole(row, "size", place),
+                    bytes_per_ns=_number(row, "bandwidth", place),
+                    latency_ns=_number(row, "latency", place),
+                )
+            )
+            algorithms.append(parse_algorithm(_text(row, "algorithm", place, "ring")))
+        except TimingError as error:
+            words = str(error)
+            raise TimingError(words if words.startswith(place) else f"{place}{words}") from None
+    memory = _number(table, "memory", "") if "memory" in table else None
+    endpoint = _whole(table, "endpoint", "") if "endpoint" in table else None
+    return Machine(
+        name=_text(table, "name", "", name),
+        dims=tuple(dims),
+        algorithms=_read_algorithms(table, tuple(algorithms)),
+        multi=_text(table, "multi", "", LOCAL_BW_AWARE),
+        chunks=_whole(table, "chunks", "", 1),
+        active_chunks=_whole(table, "active-chunks", "", 1),
+        queues=_whole(table, "queues", "", 1),
+        policy=_text(table, "policy", "", "fifo"),
+        memory_bytes_per_ns=memory,
+        endpoint_ns=endpoint,
+        launch_ns=_number(table, "launch", "", 0.0),
+    )
+
+
+def _read_algorithms(table: Table, of_dims: tuple[Algorithm, ...]) -> Algorithms:
+    """Those of the dims, but where a collective has its own."""
+    own = table.get("algorithms", {})
+    if not isinstance(own, dict):
+        raise TimingError(f"algorithms: a table, not {quote(own)}")
+    _check_keys(own, KINDS, "algorithms.")
+    by_kind = dict.fromkeys(KINDS, of_dims)
+    for kind, words in own.items():
+        if (
+            not isinstance(words, list)
+            or not all(isinstance(word, str) for word in words)
+            or len(words) != len(of_dims)
+        ):
+            raise TimingError(
+                f"algorithms.{kind}: a list of {len(of_dims)} words, one for each dim, not {quote(words)}"
+            )
+        try:
+            by_kind[kind] = tuple(map(parse_algorithm, words))
+        except TimingError as error:
+            raise TimingError(f"algorithms.{kind}: {error}") from None
+    all_reduce, all_gather, reduce_scatter, all_to_all = (by_kind[kind] for kind in KINDS)
+    return Algorithms(
+        all_reduce=all_reduce, all_gather=all_gather, reduce_scatter=reduce_scatter, all_to_all=all_to_all
+    )  # fmt: skip
+
+
+def _check_keys(table: Table, known: tuple[str, ...], place: str) -> None:
+    for key in table:
+        if key not in known:
+            raise TimingError(f"{place}{key}: unknown key; known are {', '.join(known)}")
+
+
+def _text(table: Table, key: str, place: str, default: str | None = None) -> str:
+    value = table.get(key, default)
+    if not isinstance(value, str) or not value:
+        raise TimingError(f"{place}{key}: a word, not {quote(value)}")
+    return value
+
+
+def _whole(table: Table, key: str, place: str, default: int | None = None) -> int:
+    value = table.get(key, default)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TimingError(f"{place}{key}: a whole number, not {quote(value)}")
+    return value
+
+
+def _number(table: Table, key: str, place: str, default: float | None = None) -> float:
+    value = table.get(key, default)
+    if not isinstance(value, int | float) or isinstance(value, bool) or abs(value) > 1e15 or value != value:
+        raise TimingError(f"{place}{key}: a number, not {quote(value)}")
+    return float(value)

@@ -1,0 +1,80 @@
+"""TPU slices as machines, from the data sheets and the fitted rates of the schedule model.
+
+| part of a slice | dim |
+|---|---|
+| a side of 2 chips or more, with a link between its ends | `ring`, both ways |
+| a side of 2 chips or more, without | `line` |
+| the two devices of a chip (v4, tpu7x) | `fully-connected` of 2 |
+| several slices | `switch`: the data-centre network, two hops of half its launch |
+
+Dims stand in the order x, y, z, core, slice; so ranks are numbered as libtpu numbers devices.
+"""
+
+from dataclasses import replace
+
+from compare.timing.errors import TimingError
+from compare.timing.model.hardware import Hardware
+from compare.timing.network.machines.machine import (
+    FULLY_CONNECTED,
+    LINE,
+    RING,
+    SWITCH,
+    TWO_WAY_RING,
+    Algorithm,
+    Algorithms,
+    Dim,
+    Machine,
+)
+from meshes.devices.topology import Topology
+
+
+def tpu_machine(name: str) -> Machine:
+    """`"v6e:2x4"`, or `"2xv5e:4x4"` for two slices.  Raises `MeshError` for an unknown name."""
+    topology = Topology.parse(name)
+    rates = Hardware.of(topology.generation)
+    dims = [
+        Dim(kind=RING if wraps else LINE, size=side, bytes_per_ns=rates.link_bytes_per_ns, latency_ns=rates.hop_ns)
+        for side, wraps in zip(topology.shape, topology.wraps, strict=True)
+        if side > 1
+    ]
+    if topology.generation.devices > 1:
+        dims.append(
+            Dim(kind=FULLY_CONNECTED, size=topology.generation.devices,
+                bytes_per_ns=rates.chip_bytes_per_ns, latency_ns=rates.hop_ns)
+        )  # fmt: skip
+    if topology.slices > 1:
+        dims.append(
+            Dim(kind=SWITCH, size=topology.slices,
+                bytes_per_ns=rates.dcn_bytes_per_ns, latency_ns=rates.dcn_launch_ns / 2)
+        )  # fmt: skip
+    if not dims:
+        raise TimingError(f"{name} is one device, which has nobody to talk to")
+    algorithms = tuple(Algorithm(TWO_WAY_RING if dim.kind == RING else RING) for dim in dims)
+    return Machine(
+        name=topology.name,
+        dims=tuple(dims),
+        algorithms=Algorithms.alike(algorithms),
+        memory_bytes_per_ns=rates.hbm_bytes_per_ns,
+        launch_ns=rates.launch_ns,
+    )
+
+
+def close_lines(machine: Machine) -> Machine:
+    """The machine as inputs for ASTRA-sim can say it: lines as rings, rings one way, no launch."""
+    dims = tuple(replace(dim, kind=RING) if dim.kind == LINE else dim for dim in machine.dims)
+
+    def one_way(algorithms: tuple[Algorithm, ...]) -> tuple[Algorithm, ...]:
+        return tuple(Algorithm(RING) if each.name == TWO_WAY_RING else each for each in algorithms)
+
+    by_kind = machine.algorithms
+    return replace(
+        machine,
+        dims=dims,
+        algorithms=Algorithms(
+            all_reduce=one_way(by_kind.all_reduce),
+            all_gather=one_way(by_kind.all_gather),
+            reduce_scatter=one_way(by_kind.reduce_scatter),
+            all_to_all=one_way(by_kind.all_to_all),
+        ),
+        launch_ns=0.0,
+    )

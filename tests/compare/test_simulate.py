@@ -1,0 +1,126 @@
+"""`python -m compare.simulate`: the command line, its answers and its refusals."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from compare.simulate.__main__ import main
+from tests.compare.timing.network.astra_sim_runs import read_runs
+from tests.places import ROOT
+
+TORUS = ("--bytes", "1048576", "--dims", "ring:4,ring:2", "--bandwidth", "90,90", "--latency", "1000,1000")
+ALL_REDUCE = ("--collective", "all-reduce", *TORUS, "--algorithm", "ring,ring")
+
+
+def answer(capsys, *words):
+    assert main([*words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_cycles_of_one_collective(capsys):
+    assert main([*ALL_REDUCE, "--as", "astra-sim", "--json"]) == 0
+    assert capsys.readouterr().out == '{"cycles": 28081}\n'
+
+
+def test_every_run_of_the_real_program_by_the_command_line(capsys):
+    for run in read_runs():
+        words = run.words
+        request = ["--collective", words["collective"], "--as", "astra-sim"]
+        for key in ("bytes", "dims", "bandwidth", "latency", "algorithm", "multi", "chunks", "active", "queues",
+                    "memory", "endpoint", *(["group"] if words["group"] else [])):  # fmt: skip
+            request += [f"--{key}", words[key]]
+        request += ["--aware"] if run.aware else []
+        assert answer(capsys, *request) == {"cycles": run.last}, run.name
+
+
+def test_without_a_simulator_named_the_answer_is_our_own_in_ns(capsys):
+    # 3 × (1,000 + 262,144 / 90) in dim 0, 2 × (1,000 + 131,072 / 90) in dim 1, and dim 0 again.
+    ns = 2 * 3 * (1000 + 262144 / 90) + 2 * (1000 + 131072 / 90)
+    found = answer(capsys, *ALL_REDUCE)
+    assert found["ns"] == pytest.approx(ns, abs=0.001)
+    assert found["model"] == "native"
+    assert [each["collective"] for each in found["passes"]] == ["reduce-scatter", "all-reduce", "all-gather"]
+    main(list(ALL_REDUCE))
+    assert "our own model" in capsys.readouterr().out
+
+
+def test_messages_of_several_sizes(capsys):
+    ring = ("--dims", "ring:8", "--bandwidth", "90", "--latency", "1000", "--as", "astra-sim")
+    found = answer(capsys, "--pairs", "0-2:2097152,1-2:4194304", *ring, "--aware")
+    assert found == {"cycles": 66103, "arrivals": [66103, 44402]}
+    assert answer(capsys, "--pairs", "0-4,1-4", "--bytes", "1048576", *ring) == {
+        "cycles": 14850, "arrivals": [14850, 13850]
+    }  # fmt: skip
+
+
+def test_a_tpu_slice_by_name(capsys):
+    words = ("--collective", "all-gather", "--bytes", "1048576", "--machine", "v6e:2x4")
+    main(list(words))
+    assert "line of 2 (87.07 GB/s, 465.67 ns) × line of 4" in capsys.readouterr().out
+    # Rings of 2 and of 4, as inputs for ASTRA-sim say it: floor(465.67 + 1 MiB / 87.066), and 4 MiB; 10 a step and one.
+    dim_1, dim_0 = int(465.67 + 2**20 / 87.066), int(465.67 + 2**22 / 87.066)
+    assert answer(capsys, *words, "--as", "astra-sim") == {"cycles": 3 * dim_1 + 40 + dim_0 + 20}
+
+
+def test_a_machine_of_a_file(capsys, tmp_path):
+    path = tmp_path / "ring.toml"
+    path.write_text('[[dims]]\nkind = "ring"\nsize = 4\nbandwidth = 1\nlatency = 100\n', encoding="utf-8")
+    words = ("--collective", "all-reduce", "--bytes", "2400", "--machine", str(path))
+    assert answer(capsys, *words)["ns"] == 6 * 700
+    assert answer(capsys, *words, "--as", "astra-sim") == {"cycles": 6 * 700 + 7 * 10}
+    assert answer(capsys, *words, "--as", "astra-sim", "--memory", "3") == {"cycles": 6 * 700 + 3 * 600 + 7 * 10}
+
+
+ONE = ("--collective", "all-reduce", "--bytes", "1000")
+RING = ("--dims", "ring:4", "--bandwidth", "1", "--latency", "1")
+WRONG = [
+    ((), "one of the arguments --collective --pairs is required"),
+    (("--collective", "broadcast", *TORUS), "invalid choice: 'broadcast'"),
+    (("--collective", "all-reduce", *RING), "--bytes is not given; write --bytes 1048576"),
+    ((*ONE,), "one of --machine and --dims is given"),
+    ((*ONE, *RING, "--machine", "v6e:2x4"), "one of --machine and --dims is given"),
+    ((*ONE, "--dims", "ring:4"), "--dims has its --bandwidth and --latency"),
+    ((*ONE, "--dims", "ring:4,ring:2", "--bandwidth", "1", "--latency", "1,1"), "--bandwidth has 1 numbers for 2 dims"),
+    ((*ONE, "--dims", "ring:4", "--bandwidth", "1", "--latency", "1,1"), "--latency has 2 numbers for 1 dims"),
+    ((*ONE, "--dims", "ring:4", "--bandwidth", "0", "--latency", "1"), "dims.0.bandwidth: the bandwidth of a dim is"),
+    ((*ONE, "--dims", "ring:4", "--bandwidth", "nan", "--latency", "1"), "more than 0, not nan"),
+    ((*ONE, "--dims", "ring:4", "--bandwidth", "x", "--latency", "1"), "--bandwidth: 'x' is no number"),
+    ((*ONE, "--dims", "ring:1", "--bandwidth", "1", "--latency", "1"), "dims.0.size: a dim has 2 to"),
+    ((*ONE, "--dims", "torus:4", "--bandwidth", "1", "--latency", "1"), "unknown dim 'torus'; known are ring, line"),
+    ((*ONE, "--dims", "ring", "--bandwidth", "1", "--latency", "1"), "'ring' is no dim; write kind:size, like ring:4"),
+    ((*ONE, *RING, "--algorithm", "bruck"), "unknown algorithm 'bruck'; known are ring"),
+    ((*ONE, *RING, "--algorithm", "ring,ring"), "2 algorithms of all-reduce for 1 dims"),
+    ((*ONE, *RING, "--multi", "best"), "invalid choice: 'best'"),
+    ((*ONE, *RING, "--chunks", "0"), "'0' is no whole number from 1"),
+    ((*ONE, *RING, "--memory", "0"), "'0' is no bandwidth; write GB/s like 2765"),
+    ((*ONE, *RING, "--group", "0,a"), "--group: 'a' is no rank"),
+    ((*ONE, *RING, "--group", "0,9"), "group: rank 9 is not on this machine, which has 4 ranks"),
+    ((*ONE, *RING, "--group", "1,1"), "group: two or more ranks, each once"),
+    ((*ONE, *RING, "--as", "ns-3"), "invalid choice: 'ns-3'"),
+    ((*ONE, *RING, "--aware"), "--aware belongs to --as astra-sim"),
+    ((*ONE, *RING, "--as", "astra-sim", "--endpoint", "0"), "aborts at an endpoint delay of 0"),
+    (("--pairs", "0>4", *RING, "--bytes", "1"), "'0>4' is no message; write sender-receiver"),
+    (("--pairs", "0-4", *RING, "--bytes", "1"), "pairs: rank 4 is not on this machine"),
+    (("--pairs", "1-1", *RING, "--bytes", "1"), "rank 1 sends to itself"),
+    (("--pairs", "0-1", *RING, "--bytes", "1", "--group", "0,1"), "--group belongs to --collective"),
+    (("--pairs", "0-1:5,2-3", *RING), "'2-3' is no message"),
+    ((*ONE, "--machine", "v9:2x4"), "unknown TPU generation 'v9'"),
+    ((*ONE, "--machine", "v6e:1x1"), "v6e:1x1 is one device"),
+    ((*ONE, "--machine", "nowhere.toml"), "nowhere.toml: No such file or directory"),
+    (("--collective", "all-gather", "--bytes", "0", *RING, "--as", "astra-sim"), "has chunks without bytes"),
+    ((*ONE, "--dims", "ring:99999", "--bandwidth", "1", "--latency", "1", "--as", "astra-sim", "--chunks", "99"),
+     "messages to replay; at most 3,000,000 are replayed"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "says"), WRONG, ids=[says for _, says in WRONG])
+def test_a_wrong_request_is_one_line_and_status_2(words, says):
+    done = subprocess.run(
+        [sys.executable, "-m", "compare.simulate", *words], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert says in done.stderr
+    assert len(done.stderr.splitlines()) == 1

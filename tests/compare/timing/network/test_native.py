@@ -1,0 +1,150 @@
+"""Our own model: steps of latency and of bytes on the busiest link, each worked by hand.
+
+4 or 8 ranks, 1 byte a ns, 100 ns a hop, S = 2,400 bytes a rank, reductions free unless said.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from compare.timing.errors import TimingError
+from compare.timing.network.machines.collective import Collective, Message
+from compare.timing.network.machines.machine import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    BASELINE,
+    DIRECT,
+    DOUBLE_BINARY_TREE,
+    FULLY_CONNECTED,
+    HALVING_DOUBLING,
+    LINE,
+    REDUCE_SCATTER,
+    RING,
+    SWITCH,
+    TWO_WAY_RING,
+    Algorithms,
+    Dim,
+    Machine,
+)
+from compare.timing.network.machines.words import parse_algorithm
+from compare.timing.network.native.times import list_passes, time_collective, time_messages
+
+S = 2_400
+
+
+def machine_of(*dims, algorithms=None, **rest):
+    made = tuple(Dim(kind=kind, size=size, bytes_per_ns=1.0, latency_ns=100.0) for kind, size in dims)
+    words = algorithms or (RING,) * len(dims)
+    return Machine(dims=made, algorithms=Algorithms.alike(tuple(map(parse_algorithm, words))), **rest)
+
+
+# S/n = 600 of 4 ranks, 300 of 8.
+TABLE = [
+    (RING, 4, RING, ALL_REDUCE, 6 * 700),
+    (RING, 4, RING, REDUCE_SCATTER, 3 * 700),
+    (RING, 4, RING, ALL_GATHER, 3 * 2_500),
+    # Half of every message goes each way.
+    (RING, 4, TWO_WAY_RING, ALL_REDUCE, 6 * 400),
+    # A switch has one link up and one down for a rank: two ways gain nothing.
+    (SWITCH, 4, RING, ALL_REDUCE, 6 * 800),
+    (SWITCH, 4, TWO_WAY_RING, ALL_REDUCE, 6 * 800),
+    # On a line the last rank's message goes back over three links, against the others.
+    (LINE, 4, RING, ALL_REDUCE, 6 * 900),
+    (LINE, 4, TWO_WAY_RING, ALL_REDUCE, 6 * 900),
+    # 3, 2 and 1 messages over each link; two ways 2 up and 1 down, then 1 up (half way round).
+    (RING, 4, RING, ALL_TO_ALL, 3 * 100 + 6 * 600),
+    (RING, 4, TWO_WAY_RING, ALL_TO_ALL, (100 + 2 * 600) + (100 + 600)),
+    (FULLY_CONNECTED, 4, DIRECT, ALL_REDUCE, 2 * 700),
+    (FULLY_CONNECTED, 4, "direct:1", ALL_REDUCE, 6 * 700),
+    (FULLY_CONNECTED, 4, "direct:2", ALL_TO_ALL, 2 * 700),
+    (SWITCH, 4, DIRECT, ALL_TO_ALL, 200 + 3 * 600),
+    # The busiest link of a ring of 8 carries 1 + 2 + 3 + 4 messages.
+    (RING, 8, DIRECT, ALL_TO_ALL, 4 * 100 + 10 * 300),
+    (FULLY_CONNECTED, 8, HALVING_DOUBLING, ALL_REDUCE, 2 * (1_300 + 700 + 400)),
+    (FULLY_CONNECTED, 4, HALVING_DOUBLING, ALL_GATHER, (100 + 2_400) + (100 + 4_800)),
+    # On a ring, d messages cross the middle of a swap at distance d.
+    (RING, 4, HALVING_DOUBLING, REDUCE_SCATTER, (100 + 1_200) + (200 + 2 * 600)),
+    # Two trees with 1,200 bytes each.  All links differ.
+    (FULLY_CONNECTED, 4, DOUBLE_BINARY_TREE, ALL_REDUCE, 4 * 1_300),
+    # Two children share the link down to their parent, and on the way back the parent's link up.
+    (SWITCH, 4, DOUBLE_BINARY_TREE, ALL_REDUCE, 2 * (200 + 2_400) + 2 * (200 + 1_200)),
+]
+
+
+@pytest.mark.parametrize(("dim", "size", "algorithm", "kind", "ns"), TABLE)
+def test_a_collective_in_one_dim(dim, size, algorithm, kind, ns):
+    machine = machine_of((dim, size), algorithms=(algorithm,))
+    assert time_collective(machine, Collective(kind=kind, num_bytes=S)) == pytest.approx(ns)
+
+
+def test_reductions_endpoints_and_the_launch_are_added():
+    machine = machine_of((RING, 4), memory_bytes_per_ns=3.0, endpoint_ns=10, launch_ns=5_000.0)
+    assert time_collective(machine, Collective(kind=ALL_REDUCE, num_bytes=S)) == 5_000 + 6 * 700 + 3 * 600 + 7 * 10
+
+
+# Ring of 4 × ring of 2, reduce-scatter 3 × (100 + 600), all-reduce of 600: 2 × (100 + 300), all-gather 3 × 700.
+def test_an_all_reduce_over_two_dims():
+    machine = machine_of((RING, 4), (RING, 2))
+    collective = Collective(kind=ALL_REDUCE, num_bytes=S)
+    assert time_collective(machine, collective) == 2_100 + 800 + 2_100
+    assert [(each.kind, each.dim, each.steps) for each in list_passes(machine, collective, S)] == [
+        (REDUCE_SCATTER, 0, 3), (ALL_REDUCE, 1, 2), (ALL_GATHER, 0, 3)
+    ]  # fmt: skip
+    assert time_collective(replace(machine, multi=BASELINE), collective) == 4_200 + 2 * 1_300
+
+
+def test_all_gather_comes_down_and_grows():
+    machine = machine_of((RING, 4), (RING, 2))
+    assert time_collective(machine, Collective(kind=ALL_GATHER, num_bytes=S)) == 2_500 + 3 * 4_900
+
+
+def test_chunks_overlap_between_dims_and_not_within_one():
+    # Two chunks of 1,200 over ring × ring of 2, baseline: 2 × (100 + 600) in each dim; the second follows by one dim.
+    machine = machine_of((RING, 2), (RING, 2), chunks=2, multi=BASELINE)
+    assert time_collective(machine, Collective(kind=ALL_REDUCE, num_bytes=S)) == 3 * 1_400
+
+
+def test_a_group_runs_on_its_own_dims():
+    machine = machine_of((RING, 4), (RING, 2))
+    along = Collective(kind=ALL_REDUCE, num_bytes=S, group=(0, 1, 2, 3))
+    across = Collective(kind=ALL_REDUCE, num_bytes=S, group=(1, 5))
+    assert time_collective(machine, along) == 6 * 700
+    assert time_collective(machine, across) == 2 * 1_300
+    with pytest.raises(TimingError, match="fill no dims"):
+        time_collective(machine, Collective(kind=ALL_REDUCE, num_bytes=S, group=(0, 1)))
+
+
+def arrivals(machine, pairs):
+    return time_messages(machine, [Message(*pair) for pair in pairs])
+
+
+def test_messages_take_the_true_way_and_share_links():
+    torus = machine_of((RING, 4), (RING, 2))
+    # (0,0) to (2,1): two hops and one.
+    assert arrivals(torus, [(0, 6, S)]) == [300 + S]
+    # 0 to 2 and 1 to 2 on a ring of 4: both over the link from 1 to 2.
+    assert arrivals(machine_of((RING, 4)), [(0, 2, S), (1, 2, S)]) == [200 + 2 * S, 100 + 2 * S]
+    # Incast: three senders share the link from the switch.
+    assert arrivals(machine_of((SWITCH, 4)), [(0, 3, S), (1, 3, S), (2, 3, S)]) == [200 + 3 * S] * 3
+
+
+@pytest.mark.parametrize(("rest", "collective", "says"), [
+    ({"active_chunks": 2}, {}, "no closed form"),
+    ({"algorithms": (HALVING_DOUBLING,)}, {"kind": ALL_TO_ALL}, "no all-to-all"),
+    ({"algorithms": (DOUBLE_BINARY_TREE,)}, {"kind": ALL_GATHER}, "makes an all-reduce, no all-gather"),
+    ({"algorithms": ("one-ring",)}, {}, "no closed form"),
+    ({}, {"num_bytes": 0}, "1 or more"),
+    ({}, {"num_bytes": -1}, "0 or more"),
+    ({}, {"kind": "broadcast"}, "unknown 'broadcast'"),
+])  # fmt: skip
+def test_what_has_no_closed_form_is_refused(rest, collective, says):
+    machine = machine_of((RING, 4), **rest)
+    with pytest.raises(TimingError, match=says):
+        time_collective(machine, Collective(**{"kind": ALL_REDUCE, "num_bytes": S, **collective}))
+
+
+@pytest.mark.parametrize("algorithm", [HALVING_DOUBLING, DOUBLE_BINARY_TREE])
+def test_halves_and_trees_are_over_powers_of_two(algorithm):
+    with pytest.raises(TimingError, match="power of two"):
+        time_collective(machine_of((RING, 6), algorithms=(algorithm,)), Collective(kind=ALL_REDUCE, num_bytes=S))

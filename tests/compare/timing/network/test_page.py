@@ -1,0 +1,28 @@
+"""docs/network.md says what the runs and the code say."""
+
+import re
+
+from tests.compare.timing.network.astra_sim_runs import read_runs
+from tests.compare.timing.network.test_equality import RULES
+from tests.places import ROOT
+
+PAGE = (ROOT / "docs/network.md").read_text(encoding="utf-8")
+
+
+def test_the_table_of_equality_has_rows_of_the_runs():
+    rows = re.findall(r"^\| ([a-z-]+) \| ([\d,]+) \| ([a-z:\d,-]+) \| (\S+) \| (\S+) \| (\S+) / (\S+) / (\S+) \| (\S+) "
+                      r"\| (\w+) \| ([\d,]+) \|$", PAGE, re.MULTILINE)  # fmt: skip
+    assert len(rows) >= 70
+    runs = set()
+    for run in read_runs():
+        words = run.words
+        if set(words["bandwidth"].split(",")) == {"90"} and set(words["latency"].split(",")) == {"1000"}:
+            runs.add((words["collective"], f"{run.collective.num_bytes:,}", words["dims"], words["algorithm"],
+                      words["multi"], words["chunks"], words["active"], words["queues"], words["group"] or "all",
+                      words["backend"], f"{run.last:,}"))  # fmt: skip
+    assert set(rows) <= runs
+
+
+def test_the_page_counts_runs_and_rules():
+    assert f"holds {len(read_runs())} runs" in PAGE
+    assert f"any one of {len(RULES)} rules" in PAGE
