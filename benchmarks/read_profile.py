@@ -1,11 +1,13 @@
 """`python -m benchmarks.read_profile`: a profile of a million events into a timeline, against xprof's own conversion.
 
-Two files are made, one of the layout of a TPU's and one as JAX writes a CPU's.  Each is read by
+Two files are made, one of the layout of a TPU's and one as JAX writes a CPU's; and of the first the Chrome trace that a
+profiler makes of it, plain and gzipped, which is read beside it.  Each is read by
 `compare.timing.join.profile` and converted by xprof for its
 trace viewer (`trace_viewer@`, with none of its cache files there), in turn, each in a
 process of its own; medians are compared, imports left out.
 """
 
+import gzip
 import json
 import shutil
 import statistics
@@ -13,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TextIO
 
 from tests.compare.timing.spaces import Ref, Space
 
@@ -55,10 +58,30 @@ def main() -> None:
                 theirs.append(_run(XPROF, cold))
             mine, xprof = (statistics.median(times[0] for times in runs) for runs in (ours, theirs))
             peak = max(run[1] for run in ours) / 2**30
+            if name == "TPU":
+                _compare_traces(Path(scratch), path)
             print(
                 f"{name}: {EVENTS:,} events in {path.stat().st_size / 1e6:.0f} MB, {ours[0][2]:,.0f} operations: "
                 f"{mine:.2f} s, {peak:.2f} GiB at the most; xprof {xprof:.2f} s; ratio {mine / xprof:.2f}"
             )
+
+
+def _compare_traces(folder: Path, profile: Path) -> None:
+    """The same events as a Chrome trace, against `xplane.pb`, in turn."""
+    plain = write_trace(EVENTS, folder / "host.trace.json")
+    packed = plain.with_name(f"{plain.name}.gz")
+    packed.write_bytes(gzip.compress(plain.read_bytes(), 6))
+    runs: dict[Path, list[list[float]]] = {profile: [], plain: [], packed: []}
+    for _ in range(ROUNDS):
+        for path, times in runs.items():
+            times.append(_run(OURS, path, json.dumps(AXES)))
+    middle = {path: statistics.median(run[0] for run in times) for path, times in runs.items()}
+    for path in (plain, packed):
+        peak = max(run[1] for run in runs[path]) / 2**30
+        print(
+            f"{path.name}: {EVENTS:,} events in {path.stat().st_size / 1e6:.0f} MB: {middle[path]:.2f} s, "
+            f"{peak:.2f} GiB at the most; xplane.pb {middle[profile]:.2f} s; ratio {middle[path] / middle[profile]:.2f}"
+        )
 
 
 def _run(code: str, *words: object) -> list[float]:
@@ -86,6 +109,47 @@ def tpu_profile(events: int) -> Space:
             lines["Steps"].event(str(step), begun, at - begun)
             lines["XLA Modules"].event("jit_step(17)", begun, at - begun, stats={"run_id": step})
     return space
+
+
+def write_trace(events: int, path: Path) -> Path:
+    """The profile of `tpu_profile` as the profiler's own converter writes it: an event a line, numbers as words."""
+    lines = ("Steps", "XLA Modules", "XLA Ops", "Async XLA Ops")
+    with path.open("w") as file:
+        file.write('{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},\n"traceEvents":[\n')
+        for device in range(DEVICES):
+            names = [("process_name", None, f"/device:TPU:{device}")]
+            names += [("thread_name", thread, line) for thread, line in enumerate(lines)]
+            for what, thread, word in names:
+                place = {"pid": device} if thread is None else {"pid": device, "tid": thread}
+                file.write(json.dumps({"ph": "M", "name": what, **place, "args": {"name": word}}) + ",\n")
+            at = 0
+            for step in range(events // DEVICES // OPERATIONS):
+                begun = at
+                for number in range(OPERATIONS):
+                    text, about = _operation(number)
+                    words = {
+                        name: value.word if isinstance(value, Ref) else str(value) for name, value in about.items()
+                    }
+                    args = {
+                        "bytes_accessed": words["bytes_accessed"], "device_duration_ps": "900000",
+                        "device_offset_ps": str(at * 1000), "hlo_category": words["hlo_category"], "long_name": text,
+                        "model_flops": words["flops"], "raw_bytes_accessed": words["bytes_accessed"],
+                        "run_id": str(step), "shape_with_layout": text.split()[2], "source": words["source"],
+                        "tf_op": words["tf_op"],
+                    }  # fmt: skip
+                    _write_event(file, device, 3 if " copy-start(" in text else 2, text[1:].split()[0], at, 900, args)
+                    at += 1000
+                _write_event(file, device, 0, str(step), begun, at - begun, {})
+                _write_event(file, device, 1, "jit_step(17)", begun, at - begun, {"run_id": str(step)})
+        file.write("{}\n]}\n")
+    return path
+
+
+def _write_event(
+    file: TextIO, device: int, thread: int, name: str, start_ns: int, length_ns: int, args: dict[str, str]
+) -> None:
+    row = {"args": args, "dur": length_ns / 1e3, "name": name, "ph": "X", "pid": device, "tid": thread}
+    file.write(json.dumps(row | {"ts": start_ns / 1e3}) + ",\n")
 
 
 def _operation(number: int) -> tuple[str, dict[str, Ref | int | str]]:

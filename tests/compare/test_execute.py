@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,12 @@ from pathlib import Path
 import duckdb
 import jsonschema
 import pytest
+import yaml
 
+from compare.export.__main__ import main as export
+from compare.metric.catalog import METRICS
+from compare.metric.errors import NotApplicable
+from compare.metric.subject import Request, read_subject
 from tests.places import ROOT
 
 CASE = ("--mesh", "tp4pp2", "--model", "tiny", "--seq", "32", "--phase", "decode")
@@ -134,3 +140,26 @@ def test_the_trace_for_perfetto_has_every_timed_program(folder, arms):
     names = {event["args"]["name"] for event in events if event["ph"] == "M" and event["name"] == "process_name"}
     assert len(names) == len(list(has_times(arms)))
     assert all(any(source in name for source in ("modelled", "measured")) for name in names)
+
+
+@pytest.mark.parametrize(("arm", "cell"), MEASURED)
+def test_what_was_measured_goes_to_ccl_bench_and_back(folder, tmp_path, arm, cell):
+    """The profile's own numbers, in a card that says what they were measured on."""
+    words = ["--to", "ccl-bench", "--out", str(tmp_path / "traces"), "--arm", arm, "--cell", cell]
+    assert export([str(folder), *words]) == 0
+    (directory,) = (tmp_path / "traces").glob("*-json_tpu")
+    card = yaml.safe_load(next(directory.glob("*.yaml")).read_text())
+    assert card["workload"]["hardware"]["xpu_spec"]["type"] == "CPU"
+    assert "Its times are measured: measured on 8 virtual CPU devices" in card["description"]
+    own, back = (
+        read_subject(Request(trace=place, arm=arm, phase="decode", cell=cell)) for place in (folder, directory)
+    )
+    assert back.timeline.source == "measured"
+    for name, metric in METRICS.items():
+        try:
+            expected = metric.measure(own).number
+        except NotApplicable as reason:
+            with pytest.raises(NotApplicable, match=re.escape(str(reason))):
+                metric.measure(back)
+        else:
+            assert metric.measure(back).number == pytest.approx(expected, rel=1e-9), name

@@ -7,6 +7,7 @@ import yaml
 
 from compare.export.folder.programs import TimedProgram
 from compare.timing.model.constants import CONSTANTS
+from compare.timing.timeline import UNKNOWN
 from meshes.case import Case
 
 CardValue = str | int | bool | None | list["CardValue"] | dict[str, "CardValue"]
@@ -79,10 +80,12 @@ def make_card(timed: TimedProgram, *, trace: str) -> Card:
 def _description(timed: TimedProgram) -> str:
     """Which program it is, and whether its times are measured or modelled."""
     result, case = timed.program.result, timed.program.case
+    lost = int(timed.timeline.events["device"].eq(UNKNOWN).sum())
+    left_out = f" {lost} events whose device the profile does not show are left out." if lost else ""
     return (
         f"{case.model.name}, {case.phase}, {case.plan.name} on {case.topology.name}, batch {case.batch}, "
         f"sequence {case.seq}, {case.microbatches} microbatches: {'/'.join(result.key)} of wirediff's run "
-        f"{timed.run.case.name}. Its times are {timed.timeline.source}: {timed.timeline.label}."
+        f"{timed.run.case.name}. Its times are {timed.timeline.source}: {timed.timeline.label}." + left_out
     )
 
 

@@ -7,7 +7,7 @@ from compare.export.folder.errors import ExportError
 from compare.report.programs import JudgedProgram, judge_programs
 from compare.run.folder.load_run import Run
 from compare.run.folder.timelines import build_timelines
-from compare.timing.timeline import Timeline
+from compare.timing.timeline import UNKNOWN, Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,4 +41,6 @@ def select_programs(run: Run, *, arm: str = "", phase: str = "", cell: str = "")
         if result.key not in times.by_key:
             why = times.errors.get(result.key) or program.result.error or "its program cannot be read"
             raise ExportError(f"{'/'.join(result.key)} of {run.folder} has no timeline: {why}")
+        if UNKNOWN in times.by_key[result.key].stands_for:
+            raise ExportError(f"{'/'.join(result.key)} of {run.folder} was measured, and its profile shows no device")
         yield TimedProgram(run, program, times.by_key[result.key])

@@ -36,29 +36,29 @@ Known = dict[str, object]
 
 
 class _Args(msgspec.Struct, gc=False, frozen=True):
-    """What is read of every event's `args`.  Words stay bytes: few are different."""
+    """What is read of every event's `args`, in the order of the profiler.  Words stay bytes: few are different."""
 
-    name: msgspec.Raw = _NOTHING
-    long_name: msgspec.Raw = _NOTHING
-    hlo_category: msgspec.Raw = _NOTHING
-    device_offset_ps: float = math.nan
     device_duration_ps: float = math.nan
-    wait_ps: float = math.nan
+    device_offset_ps: float = math.nan
+    hlo_category: msgspec.Raw = _NOTHING
+    long_name: msgspec.Raw = _NOTHING
+    name: msgspec.Raw = _NOTHING
     run_id: int = _NO_NUMBER
     step_num: int = _NO_NUMBER
+    wait_ps: float = math.nan
 
 
 _NO_ARGS = _Args()
 
 
 class _Event(msgspec.Struct, gc=False):
-    ph: str = ""
+    args: _Args = _NO_ARGS
+    dur: float = math.nan
     name: str = ""
+    ph: str = ""
     pid: int = _NO_NUMBER
     tid: int = _NO_NUMBER
     ts: float = math.nan
-    dur: float = math.nan
-    args: _Args = _NO_ARGS
 
 
 class _Facts(msgspec.Struct, gc=False, frozen=True):
@@ -142,15 +142,17 @@ class _Columns:
     def add(self, piece: "_Text") -> None:
         timed: list[_Event] = []
         kind: list[int] = []
+        thread: list[int] = []
         waits: list[tuple[int, float]] = []
         steps: list[tuple[int, int]] = []
-        by_line, by_name = self.by_line, self.by_name
+        by_line, by_name, threads, nothing = self.by_line, self.by_name, self.threads, _NOTHING
+        process, number, at = _NO_NUMBER, _NO_NUMBER, -1
         for place, event in enumerate(piece.events):
             if event.ph != "X" or not event.dur >= 0 or event.ts != event.ts:
                 self._set_aside(event)
                 continue
             args = event.args
-            if args.long_name is not _NOTHING:
+            if args.long_name is not nothing:
                 latest = by_line.get(event.name)
                 if latest is not None and latest[0] == args.long_name:
                     kind.append(latest[1])
@@ -158,7 +160,7 @@ class _Columns:
                     code = self._code(_kind(event.name, piece.facts(place)))
                     by_line[event.name] = args.long_name.copy(), code
                     kind.append(code)
-            elif args.hlo_category is not _NOTHING:
+            elif args.hlo_category is not nothing:
                 kind.append(self._code(_kind(event.name, piece.facts(place))))
             else:
                 known = by_name.get(event.name)
@@ -169,12 +171,14 @@ class _Columns:
                     steps.append((len(timed), args.step_num))
             if args.wait_ps == args.wait_ps:
                 waits.append((len(timed), args.wait_ps))
+            if event.tid != number or event.pid != process or at < 0:
+                process, number = event.pid, event.tid
+                at = threads.setdefault((process, number), len(threads))
+            thread.append(at)
             timed.append(event)
         self.count += len(timed)
         if self.count > MOST_EVENTS:
             raise TimingError(f"the trace has more than {MOST_EVENTS:,} events, which are the most that are read")
-        threads = self.threads
-        thread = [threads.setdefault((event.pid, event.tid), len(threads)) for event in timed]
         self.pieces.append(_Piece.of(timed, kind, thread, waits, steps))
 
     def _code(self, kind: Kind) -> int:

@@ -172,8 +172,10 @@ def read_trace(path: str | Path) -> Space:
     except TimingError as error:
         raise TimingError(f"{path}: {error}") from None
     trace = _Trace(events)
-    planes = [_plane(trace, process) for process in dict.fromkeys(process for process, _ in events.threads)]
     own = _own(events.about)
+    names = {process: _as_device(name) if own else name for process, name in events.process_names.items()}
+    processes = dict.fromkeys(process for process, _ in events.threads)
+    planes = [_plane(trace, process, names.get(process, f"process {process}")) for process in processes]
     return Space(
         path=str(path),
         planes=tuple(planes),
@@ -191,6 +193,11 @@ def _own(about: Mapping[str, object]) -> Mapping[str, object]:
     return own if isinstance(own, dict) else {}
 
 
+def _as_device(name: str) -> str:
+    """CPU devices, in a trace of `compare.export`, are laid out as those of TPUs are."""
+    return name.replace("/device:CPU:", "/device:TPU:")
+
+
 def _stands_for(value: object) -> dict[int, tuple[int, ...]]:
     """Of devices that are shown once for several: those."""
     if not isinstance(value, dict):
@@ -202,9 +209,8 @@ def _stands_for(value: object) -> dict[int, tuple[int, ...]]:
     }
 
 
-def _plane(trace: _Trace, process: int) -> Plane:
+def _plane(trace: _Trace, process: int, name: str) -> Plane:
     events = trace.events
-    name = events.process_names.get(process, f"process {process}")
     threads = [place for place, key in enumerate(events.threads) if key[0] == process]
     named = any(events.threads[place] in events.thread_names for place in threads)
     lines: list[Line] = []
