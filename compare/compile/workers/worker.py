@@ -66,7 +66,7 @@ def serve(work: Callable[[Path, Path], None], argv: list[str], *, module: str, n
     return 0
 
 
-def write(path: Path, found: Mapping[str, object]) -> None:
+def write(path: Path, values: Mapping[str, object]) -> None:
     """Write a JSON object, one line for each key."""
-    rows = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in found.items())
+    rows = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in values.items())
     path.write_text("{\n" + ",\n".join(rows) + "\n}\n")

@@ -1,7 +1,7 @@
 """Instructions and computations of HLO text, each parsed when it is first used."""
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
@@ -9,7 +9,6 @@ from typing import Protocol
 
 from compare.hlo.text.attributes import (
     CALL,
-    STRING,
     Attributes,
     called_names,
     close_of,
@@ -426,25 +425,3 @@ class _Uses:
             if self._first[name] != self._last[name]:
                 repeated.setdefault(name, {})[line] = None
         return {name: list(lines) for name, lines in repeated.items()}
-
-
-class Quotes:
-    """The parts of a line inside closed quotes or comments."""
-
-    __slots__ = ("_begins", "_ends", "_first", "_is_comment", "_line")
-
-    def __init__(self, line: str):
-        self._line, self._first = line, line.find('"')
-        self._is_comment = line.lstrip().startswith("//")
-        self._begins: list[int] | None = None
-        self._ends: list[int] = []
-
-    def cover(self, column: int) -> bool:
-        """True if the character in this column, from 0, is inside one of them."""
-        if self._is_comment or not 0 <= self._first <= column:
-            return self._is_comment
-        if self._begins is None:
-            spans = [string.span() for string in STRING.finditer(self._line) if string[1]]
-            self._begins, self._ends = [begin for begin, _ in spans], [end for _, end in spans]
-        at = bisect_right(self._begins, column) - 1
-        return at >= 0 and column < self._ends[at]

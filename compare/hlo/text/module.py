@@ -5,16 +5,16 @@ An unrolled model is 3 MB of text of which the walks visit a part, so nothing is
 
 import gc
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 
-from compare.hlo.text.attributes import CALL, called_names, split_top
+from compare.hlo.text.attributes import CALL, STRING, called_names, split_top
 from compare.hlo.text.computation_spans import find_spans, short
 from compare.hlo.text.errors import MOST_DEVICES, HloError
-from compare.hlo.text.instruction import Computation, Instruction, Quotes
+from compare.hlo.text.instruction import Computation, Instruction
 
 _ALIAS = re.compile(r"\}:\s*\((\d{1,9})\b")
 _OPCODE = re.compile(r" (?:(?:all|ragged|collective|reduce-scatter)[a-z\-]*|(?:send|recv)(?:-done)?)\(")
@@ -78,13 +78,13 @@ class Module:
         another instruction on its line.
         """
         items: list[Instruction] = []
-        quotes: dict[int, Quotes] = {}
+        quotes: dict[int, _Quotes] = {}
         for match in _OPCODE.finditer(self.text):
             at = self.line_at(match.start())
             owner, column = self.owner(at), match.end() - at
             if at not in quotes:
                 line = self.line_text(at)
-                quotes = {at: Quotes(line)}
+                quotes = {at: _Quotes(line)}
             if quotes[at].cover(column - 1):
                 continue
             if owner is None or not owner.at(at).operands_begin_at(column):
@@ -166,6 +166,28 @@ class Module:
         """The ENTRY parameters that an output aliases (`input_output_alias`): in a decoder, the caches."""
         aliases = split_top(self.header.get("input_output_alias", "").strip().removeprefix("{").removesuffix("}"))
         return frozenset(int(match[1]) for alias in aliases if (match := _ALIAS.search(alias)))
+
+
+class _Quotes:
+    """The parts of a line inside closed quotes or comments."""
+
+    __slots__ = ("_begins", "_ends", "_first", "_is_comment", "_line")
+
+    def __init__(self, line: str):
+        self._line, self._first = line, line.find('"')
+        self._is_comment = line.lstrip().startswith("//")
+        self._begins: list[int] | None = None
+        self._ends: list[int] = []
+
+    def cover(self, column: int) -> bool:
+        """True if the character in this column, from 0, is inside one of them."""
+        if self._is_comment or not 0 <= self._first <= column:
+            return self._is_comment
+        if self._begins is None:
+            spans = [string.span() for string in STRING.finditer(self._line) if string[1]]
+            self._begins, self._ends = [begin for begin, _ in spans], [end for _, end in spans]
+        at = bisect_right(self._begins, column) - 1
+        return at >= 0 and column < self._ends[at]
 
 
 def read(text: str) -> Module:
