@@ -13,7 +13,6 @@ from compare.timing.network.machines.machine import (
     KINDS,
     LOCAL_BW_AWARE,
     MULTI,
-    POLICIES,
     RING,
     Algorithm,
     Algorithms,
@@ -82,7 +81,7 @@ def _parser() -> Parser:
     machine.add_argument(
         "--algorithm", metavar="WORD,…",
         help="one for each dim: ring, two-way-ring, direct, direct:3 (with a window), halving-doubling, "
-        "double-binary-tree; or one-ring through all dims (default: ring)",
+        "double-binary-tree; last one-ring, one-direct, one-halving-doubling: over all ranks (default: ring)",
     )  # fmt: skip
     machine.add_argument(
         "--multi", choices=MULTI, help=f"how an all-reduce crosses dims (default: {LOCAL_BW_AWARE})"
@@ -90,7 +89,6 @@ def _parser() -> Parser:
     machine.add_argument("--chunks", metavar="K", type=whole_number, help="pieces of the collective (default: 1)")
     machine.add_argument("--active", metavar="C", type=whole_number, help="pieces under way in a dim (default: 1)")
     machine.add_argument("--queues", metavar="Q", type=whole_number, help="of each dim (default: 1)")
-    machine.add_argument("--policy", choices=POLICIES, help="which of several collectives goes first (default: fifo)")
     machine.add_argument(
         "--memory", metavar="GB/S", type=_positive,
         help="1e9 bytes; what a reduction reads and writes (default: reductions cost nothing, as astra-sim 2765)",
@@ -170,7 +168,6 @@ def _change(machine: Machine, options: argparse.Namespace, *, as_astra_sim: bool
         "chunks": options.chunks,
         "active_chunks": options.active,
         "queues": options.queues,
-        "policy": options.policy,
         "memory_bytes_per_ns": options.memory,
         "endpoint_ns": options.endpoint,
     }

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from compare.simulate.__main__ import main
+from meshes.process.command_line import run_command
 from tests.compare.timing.network.astra_sim_runs import read_runs
 from tests.places import ROOT
 
@@ -91,6 +92,8 @@ WRONG = [
     ((*ONE, "--dims", "torus:4", "--bandwidth", "1", "--latency", "1"), "unknown dim 'torus'; known are ring, line"),
     ((*ONE, "--dims", "ring", "--bandwidth", "1", "--latency", "1"), "'ring' is no dim; write kind:size, like ring:4"),
     ((*ONE, *RING, "--algorithm", "bruck"), "unknown algorithm 'bruck'; known are ring"),
+    ((*ONE, *RING, "--algorithm", "one-ring,ring"), "2 algorithms of all-reduce for 1 dims"),
+    ((*ALL_REDUCE[:2], *TORUS, "--algorithm", "one-ring,ring"), "one-ring goes over all ranks and stands last"),
     ((*ONE, *RING, "--algorithm", "ring,ring"), "2 algorithms of all-reduce for 1 dims"),
     ((*ONE, *RING, "--multi", "best"), "invalid choice: 'best'"),
     ((*ONE, *RING, "--chunks", "0"), "'0' is no whole number from 1"),
@@ -110,17 +113,26 @@ WRONG = [
     ((*ONE, "--machine", "v6e:1x1"), "v6e:1x1 is one device"),
     ((*ONE, "--machine", "nowhere.toml"), "nowhere.toml: No such file or directory"),
     (("--collective", "all-gather", "--bytes", "0", *RING, "--as", "astra-sim"), "has chunks without bytes"),
-    ((*ONE, "--dims", "ring:99999", "--bandwidth", "1", "--latency", "1", "--as", "astra-sim", "--chunks", "99"),
-     "messages to replay; at most 3,000,000 are replayed"),
+    ((*ONE, "--dims", "ring:99999", "--bandwidth", "1", "--latency", "1", "--as", "astra-sim", "--chunks", "999"),
+     "messages to replay; at most 10,000,000 are replayed"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "says"), WRONG, ids=[says for _, says in WRONG])
-def test_a_wrong_request_is_one_line_and_status_2(words, says):
+def test_a_wrong_request_is_one_line_and_status_2(words, says, capsys):
+    with pytest.raises(SystemExit) as end:
+        run_command(main, list(words))
+    written = capsys.readouterr()
+    assert end.value.code == 2
+    assert written.out == ""
+    assert says in written.err
+    assert len(written.err.splitlines()) == 1
+
+
+def test_a_refusal_of_a_process_is_its_last_word():
+    words = (*ONE, *RING, "--as", "astra-sim", "--endpoint", "0")
     done = subprocess.run(
         [sys.executable, "-m", "compare.simulate", *words], capture_output=True, text=True, cwd=ROOT, check=False
     )
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert says in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: ASTRA-sim aborts at an endpoint delay of 0; write 1 or more\n"

@@ -26,6 +26,8 @@ from compare.timing.network.machines.machine import (
 )
 from compare.timing.network.queues import Visit, serve_chunks
 
+LARGEST = 2**63 - 1
+
 
 @dataclass(frozen=True, slots=True)
 class Wire:
@@ -65,9 +67,9 @@ def direct_ticks(kind: str, num_bytes: int, wire: Wire, *, window: int | None = 
     R = ceil((n-1)/W) rounds, an all-reduce twice as many; p of them reduce, every second one, and of an all-reduce
     every fourth.
 
-    A round is `hop(m, floor(n/2))`, of an all-reduce on a ring as long as `P(m)` is shorter than a hop; aware, with
-    all messages at once, `(g-2)·floor(m/B) + 2·floor(latency + m/B)` with g = h(h+1)/2, h = floor(n/2), messages over
-    the busiest link of a ring, and g = n over a switch.
+    A round is `hop(m, floor(n/2))`, as long as the last message of an all-reduce comes later than `P(m) + e` after
+    the one before; aware, with all messages at once, `(g-2)·floor(m/B) + 2·floor(latency + m/B)` with g = h(h+1)/2, h
+    = floor(n/2), messages over the busiest link of a ring, and g = n over a switch.
     """
     size, others = wire.dim.size, wire.dim.size - 1
     width = others if window is None else min(window, others)
@@ -77,16 +79,19 @@ def direct_ticks(kind: str, num_bytes: int, wire: Wire, *, window: int | None = 
     rounds = -(-others // width) * (2 if kind == ALL_REDUCE else 1)
     every = {ALL_REDUCE: 4, REDUCE_SCATTER: 2}.get(kind)
     reductions = len(range(1, rounds + 1, every)) if every else 0
-    one = wire.hop(share, size // 2)
     half = size // 2
-    shared = {RING: half * (half + 1) // 2, SWITCH: size}.get(wire.dim.kind, 1) if wire.aware else 1
-    if not wire.aware and kind == ALL_REDUCE and wire.dim.kind == RING:
-        spread = wire.hop(share, half) - wire.hop(share, half - 1) if half > 1 else 1
-        if wire.costs.reduction(share) >= spread:
-            raise TimingError("direct on a ring has a law where a reduction is shorter than a hop")
-    if shared > 1:
-        one = (shared - 2) * int(share / wire.dim.bytes_per_ns) + 2 * message_ticks(wire.dim, 1, share)
-    return rounds * one + reductions * wire.costs.reduction(share) + (rounds + 1) * wire.costs.endpoint
+    over_busiest = {RING: half * (half + 1) // 2, SWITCH: size}.get(wire.dim.kind, 1) if wire.aware else 1
+    sending = int(share / wire.dim.bytes_per_ns)
+    if over_busiest > 1:
+        last_apart = sending
+        round_ticks = (over_busiest - 2) * sending + 2 * message_ticks(wire.dim, 1, share)
+    else:
+        far = wire.dim.kind == RING and half > 1
+        last_apart = wire.hop(share, half) - wire.hop(share, half - 1) if far else LARGEST
+        round_ticks = wire.hop(share, half)
+    if kind == ALL_REDUCE and wire.costs.endpoint + wire.costs.reduction(share) >= last_apart:
+        raise TimingError("a direct all-reduce has a law where its last message comes after the others are reduced")
+    return rounds * round_ticks + reductions * wire.costs.reduction(share) + (rounds + 1) * wire.costs.endpoint
 
 
 def halving_doubling_ticks(kind: str, num_bytes: int, wire: Wire) -> int:
@@ -137,7 +142,7 @@ def phase_ticks(phase: Phase, wire: Wire) -> int:
 
 def collective_ticks(machine: Machine, collective: Collective) -> int:
     """Over all ranks, without contention: the phases of each chunk, through queues of `ceil(active ÷ queues)` slots."""
-    if find_levels(machine, collective)[0].listed:
+    if any(level.listed or level.algorithm.through_all for level in find_levels(machine, collective)):
         raise TimingError("a law is over whole dims")
     costs = Costs(endpoint_ticks(machine), machine.memory_bytes_per_ns)
     plan = plan_chunks(machine, collective)

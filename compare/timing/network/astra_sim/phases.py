@@ -13,7 +13,6 @@ from compare.timing.network.machines.machine import (
     ALL_REDUCE,
     DOUBLE_BINARY_TREE,
     LOCAL_BW_AWARE,
-    ONE_RING,
     REDUCE_SCATTER,
     RING,
     Algorithm,
@@ -48,7 +47,7 @@ class Level:
     size: int
     algorithm: Algorithm
     listed: bool
-    """A sub-group, or a ring through all dims."""
+    """A sub-group."""
 
 
 def find_levels(machine: Machine, collective: Collective) -> tuple[Level, ...]:
@@ -59,9 +58,10 @@ def find_levels(machine: Machine, collective: Collective) -> tuple[Level, ...]:
         if algorithm.name == DOUBLE_BINARY_TREE:
             raise TimingError("ASTRA-sim has no double binary tree over a sub-group")
         return (Level(len(collective.group), algorithm, True),)
-    if algorithms[0].name == ONE_RING:
-        return (Level(machine.num_ranks, algorithms[0], False),)
-    return tuple(Level(dim.size, algorithm, False) for dim, algorithm in zip(machine.dims, algorithms, strict=True))
+    return tuple(
+        Level(machine.num_ranks if algorithm.through_all else dim.size, algorithm, False)
+        for dim, algorithm in zip(machine.dims, algorithms, strict=False)
+    )
 
 
 def cut_chunks(machine: Machine, collective: Collective) -> tuple[int, int]:

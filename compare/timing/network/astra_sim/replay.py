@@ -15,11 +15,11 @@ from compare.timing.network.astra_sim.rank import Chunk, Play, Rank
 from compare.timing.network.astra_sim.scripts import make_script
 from compare.timing.network.astra_sim.wires import FreeWires, Mailbox, Mirror, SharedWires, Wires
 from compare.timing.network.machines.collective import Collective, Message
-from compare.timing.network.machines.machine import DOUBLE_BINARY_TREE, LINE, ONE_RING, Machine
+from compare.timing.network.machines.machine import DOUBLE_BINARY_TREE, LINE, RING, Machine
 from compare.timing.network.trees import Branch, grow_tree
 
-MOST_MESSAGES = 3_000_000
-"""Of one replay: about a minute."""
+MOST_MESSAGES = 10_000_000
+"""Of one replay, each link of a shared ring counted: about half a minute."""
 
 _LISTED_ENDPOINT = 10
 """Ticks; a ring over listed ranks does not know the endpoint delay (`MemBus::Transmition::Fast`)."""
@@ -40,7 +40,7 @@ def count_cycles(machine: Machine, collective: Collective, *, aware: bool = Fals
     wires: Wires = SharedWires(machine, clock) if aware else FreeWires(machine, clock)
     levels = find_levels(machine, collective)
     alike = not aware and not any(
-        level.listed or level.algorithm.name in (DOUBLE_BINARY_TREE, ONE_RING) for level in levels
+        level.listed or level.algorithm.through_all or level.algorithm.name == DOUBLE_BINARY_TREE for level in levels
     )
     ranks = (0,) if alike else collective.group if levels[0].listed and collective.group else range(machine.num_ranks)
     mail: Mail = Mirror(wires, clock) if alike else Mailbox(wires, clock)
@@ -51,9 +51,11 @@ def count_cycles(machine: Machine, collective: Collective, *, aware: bool = Fals
 
     stage = _Stage(machine, collective, levels, mail, clock)
     chunks = plan_chunks(machine, collective)
-    messages = len(ranks) * len(chunks) * sum(stage.count_messages(phase, ranks[0]) for phase in chunks[0])
-    if messages > MOST_MESSAGES:
-        raise TimingError(f"{messages:,} messages to replay; at most {MOST_MESSAGES:,} are replayed")
+    events = len(ranks) * len(chunks) * sum(stage.count_messages(phase, ranks[0]) for phase in chunks[0])
+    if aware and machine.dims[0].kind == RING:
+        events *= 1 + machine.num_ranks // 4
+    if events > MOST_MESSAGES:
+        raise TimingError(f"{events:,} messages to replay; at most {MOST_MESSAGES:,} are replayed")
     for number in ranks:
         Rank(number, machine.slots, stage.enter, end).issue(chunks)
     clock.run()
@@ -113,7 +115,7 @@ class _Stage:
         level = self._levels[index]
         if level.listed and self._collective.group:
             return self._collective.group
-        if level.algorithm.name == ONE_RING:
+        if level.algorithm.through_all:
             first, stride = 0, 1
         else:
             stride = self._machine.stride(index)

@@ -11,7 +11,6 @@ from compare.timing.network.machines.machine import (
     ALL_TO_ALL,
     DIRECT,
     HALVING_DOUBLING,
-    ONE_RING,
     RING,
     Algorithm,
 )
@@ -22,11 +21,12 @@ def make_script(algorithm: Algorithm, kind: str, num_bytes: int, seat: Seat, *, 
 
     Raises `TimingError` for what ASTRA-sim cannot play.
     """
-    if algorithm.name in (RING, ONE_RING):
+    name = algorithm.in_one_dim
+    if name == RING:
         return _ring(kind, num_bytes, seat)
-    if algorithm.name == DIRECT:
+    if name == DIRECT:
         return _direct(kind, num_bytes, seat, algorithm.window, listed=listed)
-    if algorithm.name == HALVING_DOUBLING:
+    if name == HALVING_DOUBLING:
         return _halving_doubling(kind, num_bytes, seat)
     raise TimingError(f"ASTRA-sim has no algorithm {algorithm.name!r}: its rings go one way")
 

@@ -13,8 +13,10 @@ DIM_KINDS = (RING, LINE, SWITCH, FULLY_CONNECTED)
 ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL = "all-reduce", "all-gather", "reduce-scatter", "all-to-all"
 KINDS = (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL)
 DIRECT, HALVING_DOUBLING, DOUBLE_BINARY_TREE = "direct", "halving-doubling", "double-binary-tree"
-TWO_WAY_RING, ONE_RING = "two-way-ring", "one-ring"
-ALGORITHMS = (RING, TWO_WAY_RING, ONE_RING, DIRECT, HALVING_DOUBLING, DOUBLE_BINARY_TREE)
+TWO_WAY_RING = "two-way-ring"
+THROUGH_ALL = {"one-ring": RING, "one-direct": DIRECT, "one-halving-doubling": HALVING_DOUBLING}
+"""Algorithms over all ranks of a machine, whatever its dims, and what each is in one dim."""
+ALGORITHMS = (RING, TWO_WAY_RING, DIRECT, HALVING_DOUBLING, DOUBLE_BINARY_TREE, *THROUGH_ALL)
 BASELINE, LOCAL_BW_AWARE = "baseline", "local-bw-aware"
 MULTI = (BASELINE, LOCAL_BW_AWARE)
 POLICIES = ("fifo", "lifo", "priority")
@@ -69,8 +71,18 @@ class Algorithm:
     def __post_init__(self) -> None:
         if self.name not in ALGORITHMS:
             raise TimingError(f"algorithm: unknown algorithm {self.name!r}; known are {', '.join(ALGORITHMS)}")
-        if self.window is not None and (self.name != DIRECT or self.window < 1):
+        if self.window is not None and (self.in_one_dim != DIRECT or self.window < 1):
             raise TimingError(f"algorithm: a window from 1 belongs to direct, not {self.window} to {self.name}")
+
+    @property
+    def through_all(self) -> bool:
+        """Whether it goes over all ranks of a machine."""
+        return self.name in THROUGH_ALL
+
+    @property
+    def in_one_dim(self) -> str:
+        """Its name without that."""
+        return THROUGH_ALL.get(self.name, self.name)
 
     @property
     def text(self) -> str:
@@ -137,11 +149,12 @@ class Machine:
             raise TimingError(f"dims: at most {MOST_RANKS:,} ranks, not {self.num_ranks:,}")
         for kind in KINDS:
             listed = self.algorithms.of(kind)
-            whole = len(listed) == 1 and listed[0].name == ONE_RING
-            if len(listed) != len(self.dims) and not whole:
-                raise TimingError(f"algorithm: {len(listed)} algorithms of {kind} for {len(self.dims)} dims")
-            if not whole and any(algorithm.name == ONE_RING for algorithm in listed):
-                raise TimingError(f"algorithm: {ONE_RING} goes through all dims and stands alone")
+            many = len(listed)
+            if many != len(self.dims) and not (0 < many < len(self.dims) and listed[-1].through_all):
+                raise TimingError(f"algorithm: {many} algorithms of {kind} for {len(self.dims)} dims")
+            for algorithm in listed[:-1]:
+                if algorithm.through_all:
+                    raise TimingError(f"algorithm: {algorithm.name} goes over all ranks and stands last")
         _one_of("multi", self.multi, MULTI)
         _one_of("policy", self.policy, POLICIES)
         for name, value in (("chunks", self.chunks), ("active-chunks", self.active_chunks), ("queues", self.queues)):

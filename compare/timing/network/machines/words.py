@@ -22,7 +22,7 @@ def parse_algorithm(word: str) -> Algorithm:
             f"unknown algorithm {quote(word)}; known are {', '.join(ALGORITHMS)}, and direct:3 with a window"
         )
     name = _find(match[1], ALGORITHMS, "algorithm")
-    if match[2] and name != DIRECT:
+    if match[2] and Algorithm(name).in_one_dim != DIRECT:
         raise TimingError(f"algorithm {quote(word)}: a window belongs to direct alone")
     return Algorithm(name, int(match[2]) if match[2] else None)
 

@@ -9,7 +9,6 @@ from compare.timing.network.machines.machine import (
     ALL_GATHER,
     ALL_REDUCE,
     LOCAL_BW_AWARE,
-    ONE_RING,
     REDUCE_SCATTER,
     Algorithm,
     Algorithms,
@@ -54,8 +53,8 @@ def list_passes(machine: Machine, collective: Collective, num_bytes: float) -> l
     """The phases of one chunk of so many bytes."""
     machine = keep_dims(machine, collective.group)
     algorithms = machine.algorithms.of(collective.kind)
-    if algorithms[0].name == ONE_RING:
-        raise TimingError(f"{ONE_RING} has no closed form over several dims; write ring for each dim")
+    if algorithms[-1].through_all:
+        raise TimingError(f"{algorithms[-1].name} has no closed form; write {algorithms[-1].in_one_dim} for each dim")
     last = len(machine.dims) - 1
     order = [(collective.kind, dim) for dim in range(last + 1)]
     if collective.kind == ALL_GATHER:

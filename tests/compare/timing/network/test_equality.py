@@ -72,6 +72,20 @@ def test_messages_arrive_at_the_cycle_of_the_real_program(dims, pairs, free, sha
             time_messages(machine, messages, aware=True)
 
 
+def test_a_permute_of_the_example_run_in_ticks_of_1_ps():
+    # v5e: a link of 37.303e9 bytes/s and a hop of 465.67 ns; ASTRA-sim printed 0.90 and 450.22 us.
+    dims = tuple(Dim(kind=RING, size=size, bytes_per_ns=0.037303, latency_ns=465_670) for size in (4, 2))
+    machine = Machine(dims=dims, algorithms=Algorithms.alike((Algorithm(),) * 2), endpoint_ns=10)
+    for num_bytes, microseconds in ((16_384, 0.90), (16_777_216, 450.22)):
+        (tick,) = time_messages(machine, [Message(0, 4, num_bytes)])
+        assert round(tick / 1e6, 2) == microseconds
+
+
+def test_all_ranks_in_any_order_go_through_the_dims():
+    collective = Collective(kind="all-reduce", num_bytes=MIB, group=(7, 6, 5, 4, 3, 2, 1, 0))
+    assert set(count_cycles(machine_of(RING, 4, 2), collective)) == {28081}
+
+
 def test_a_collective_of_no_bytes_runs_as_a_byte_a_rank():
     machine = machine_of(RING, 8)
     assert count_cycles(machine, Collective(kind="all-reduce", num_bytes=0)) == count_cycles(
@@ -89,8 +103,8 @@ def play(run):
 
 
 def differing_runs():
-    """Rows at which the replay no longer ends where the real program does."""
-    return [run for run in read_runs() if play(run) != (run.last, run.first)]
+    """Rows at which the replay no longer ends where the real program does, one by one."""
+    return (run for run in read_runs() if play(run) != (run.last, run.first))
 
 
 def one_hop(dim, hops, num_bytes):
@@ -162,7 +176,7 @@ RULES = [
 @pytest.mark.parametrize(("place", "name", "wrong"), RULES, ids=lambda value: getattr(value, "__name__", str(value)))
 def test_no_rule_can_be_changed_without_a_row_that_differs(place, name, wrong, monkeypatch):
     monkeypatch.setattr(place, name, wrong)
-    assert differing_runs()
+    assert any(differing_runs())
 
 
 @pytest.mark.parametrize(("kind", "size", "algorithm", "says"), [

@@ -15,8 +15,8 @@ from compare.timing.network.astra_sim.laws import (
     halving_doubling_ticks,
     ring_ticks,
 )
-from compare.timing.network.astra_sim.replay import count_cycles
-from compare.timing.network.machines.collective import Collective
+from compare.timing.network.astra_sim.replay import count_cycles, time_messages
+from compare.timing.network.machines.collective import Collective, Message
 from compare.timing.network.machines.machine import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -100,6 +100,15 @@ def test_a_law_of_shared_links_is_its_formula_and_the_replay(dim, size, algorith
     assert ticks(algorithm, kind, Wire(place, COSTS, aware=True)) == cycles
     ends = count_cycles(machine_of(place, algorithm), Collective(kind=kind, num_bytes=S), aware=True)
     assert max(ends) == cycles
+
+
+def test_a_message_is_its_hops_and_its_bytes():
+    ring = Dim(kind=RING, size=8, bytes_per_ns=1.0, latency_ns=100.0)
+    machine = machine_of(ring, RING)
+    messages = [Message(0, 3, S), Message(4, 7, S), Message(1, 0, S)]
+    assert time_messages(machine, messages) == (300 + S, 300 + S, 100 + S)
+    # Shared links: the whole message over each link before the next one.
+    assert time_messages(machine, messages[:1], aware=True) == (3 * (100 + S),)
 
 
 def test_doubling_starts_from_twice_the_half_of_what_is_left():
