@@ -23,8 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--json", action="store_true", help="print the compiled collectives as JSON; write no pages")
     add("--no-cache", action="store_true", help="recompile everything, and write nothing to the cache")
     add("--quiz", action="store_true", help="ask which collectives a sharding causes, compile it, show the answer")
-    add("--seed", metavar="N", type=int, help="with --quiz: the number of the question (default: random)")
-    add("--answer", metavar="WORDS", help='with --quiz: your answer, "2× all-gather@dp, all-reduce@tp" or "free"')
+    add("--seed", metavar="N", type=int, help="with --quiz: question number (default: random)")
+    add("--answer", metavar="WORDS", help='with --quiz: your answer, "2× all-gather@dp" or "free" (no collective)')
     options = parser.parse_args(argv)
     if options.quiz:
         from compare.gallery.take_quiz import take_quiz

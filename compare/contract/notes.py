@@ -54,10 +54,10 @@ def _experts(case: Case) -> Iterator[str]:
         return
     tokens, slots = case.group_tokens, case.expert_slots
     total_slots, choices = model.experts * slots, tokens * model.experts_per_token
-    dropped = "no choice is dropped" if slots == tokens else "choices beyond an expert's places are dropped"
+    dropped = "no token is dropped" if slots == tokens else "tokens over capacity are dropped"
     yield (
-        f"Each group of {tokens:,} tokens has {_places(slots)} at each of {model.experts} experts: "
-        f"{_places(total_slots)} for {choices:,} choices; {dropped}."
+        f"Expert capacity: {_count(slots, 'slot')} per expert for each group of {_count(tokens, 'token')} "
+        f"({_count(total_slots, 'slot')} for {_count(choices, 'routed token')}); {dropped}."
     )
 
 
@@ -80,5 +80,5 @@ def _copies(case: Case) -> Iterator[str]:
     )
 
 
-def _places(count: int) -> str:
-    return f"{count:,} place{'s' * (count != 1)}"
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"

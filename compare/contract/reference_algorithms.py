@@ -18,10 +18,10 @@ RING = "Ring Attention, arXiv:2310.01889 §3"
 SPLIT_CACHE = "partial softmax results merged (flash-decoding's split of keys and values; arXiv:1805.02867 §3.1)"
 VOCABULARY = "vocabulary-parallel embedding, arXiv:1909.08053 §3"
 SCATTERED = "vocabulary-parallel embedding under sequence parallelism, arXiv:2205.05198 §4.2.2"
-GREEDY = "greedy choice over a split vocabulary: one winner of each shard"
+GREEDY = "greedy sampling over a sharded vocabulary: argmax (value and id) of each shard"
 GPIPE = "GPipe, arXiv:1811.06965 §2"
-COLLECT = "the chosen ids return to the stage that embeds them"
-LAST_PART = "the last part of a sequence chose; every rank of the next step needs the ids"
+COLLECT = "sampled token ids go from the last stage back to the first"
+LAST_PART = "ids are sampled on the last cp rank; every rank of the next step needs them"
 
 
 def required_rows(case: Case) -> tuple[ContractRow, ...]:
@@ -150,9 +150,13 @@ def _shift_row(n: Symbols) -> ContractRow:
     return make_row(
         n, scope="pipeline.shift", kind="collective-permute", axis="pp",
         executions=n.m, payload=n.hidden // ways, devices=n.devices(pp=range(stages - 1)),
-        formula=f"m = {n.m} times t·D·b{split} = {n.t}·{n.embed}·{n.b}{parts}, from {stages - 1} of {stages} stages",
+        formula=f"m = {n.m} times t·D·b{split} = {n.t}·{n.embed}·{n.b}{parts}, {_senders(stages)}",
         source=GPIPE,
     )  # fmt: skip
+
+
+def _senders(stages: int) -> str:
+    return f"sent by stages 0 to {stages - 2}" if stages > 2 else "sent by stage 0 only"
 
 
 def _head_row(n: Symbols) -> ContractRow:
@@ -180,11 +184,10 @@ def _sample_row(n: Symbols) -> ContractRow:
 
 def _collect_row(n: Symbols) -> ContractRow:
     """The ids that the last stage chose go to the first, which embeds them next."""
-    rank = n.stage_text(which="last").partition(" stages")[2]
     return make_row(
         n, scope="pipeline.collect", kind="collective-permute", axis="pp", executions=1, payload=n.batch * 4,
         devices=n.sampling_devices(), carries=INTEGERS,
-        formula=f"B_local·4 = {n.batch}·4, from the last of {n.size('pp')} stages to the first{rank}",
+        formula=f"B_local·4 = {n.batch}·4, from stage {n.size('pp') - 1} to stage 0{n.rank_text()}",
         source=COLLECT,
     )  # fmt: skip
 
@@ -194,7 +197,7 @@ def _spread_row(n: Symbols) -> ContractRow:
     return make_row(
         n, scope="pipeline.collect", kind="collective-broadcast", axis="cp", executions=1, payload=n.batch * 4,
         devices=n.stage("first"), carries=INTEGERS,
-        formula=f"B_local·4 = {n.batch}·4 from the last of {n.size('cp')} cp ranks, "
+        formula=f"B_local·4 = {n.batch}·4 from cp rank {n.size('cp') - 1}, "
                 f"{n.wire_formula('cp', 'collective-broadcast')}{n.stage_text(which='first')}",
         source=LAST_PART,
     )  # fmt: skip

@@ -85,9 +85,13 @@ class Symbols:
 
     def stage_text(self, *, which: str) -> str:
         """The stage, and in prefill the cp rank with the last part of a sequence, as the formulas write them."""
-        stage = f", on the {which} of {self.size('pp')} stages" if self.size("pp") > 1 else ""
-        last = self.prefill and which == "last" and self.size("cp") > 1
-        return stage + (f", on the last of {self.size('cp')} cp ranks" if last else "")
+        number = 0 if which == "first" else self.size("pp") - 1
+        stage = f", stage {number} only" if self.size("pp") > 1 else ""
+        return stage + (self.rank_text() if which == "last" else "")
+
+    def rank_text(self) -> str:
+        """In prefill, the cp rank that samples: the one with the last part of a sequence."""
+        return f", cp rank {self.size('cp') - 1} only" if self.prefill and self.size("cp") > 1 else ""
 
     def devices(self, **allowed_coordinates: list[int] | range) -> frozenset[int]:
         """Device ids with one of the given coordinates on each named axis; any on the others.  Ids are row-major."""

@@ -57,7 +57,7 @@ def _line(entry: DifferenceEntry) -> Line:
     return Line(
         sign=SIGNS[entry["what"]],
         amount=signed_bytes_text(entry["delta_bytes"]),
-        what=f"{entry['kind']} @ {entry['axes']}",
+        what=f"{entry['kind']} over {entry['axes']}",
         scope=INFERRED * ("scope" in entry["inferred"]) + entry["scope"],
         op_name=_op_name(entry),
         how=changes or amount,

@@ -24,7 +24,7 @@ from compare.render.terminal import console, text_width, wrap_prose
 from meshes.process.one_line import plain
 
 _STYLES = {"−": "green", "+": "red", "~": "yellow"}
-_HEADINGS = ("collective", "scope", "op_name", "runs × payload", "source")
+_HEADINGS = ("collective", "scope", "op_name", "count × payload", "source")
 _OP_NAME = _HEADINGS.index("op_name")
 _NARROWEST = ((2, 24), (1, 20), (3, 28), (2, 12), (4, 14), (3, 20), (4, 10), (3, 12), (2, 7), (0, 16), (1, 8), (4, 6))
 """The columns of a line that are narrowed, in order, and how far; the longest scope has 20 characters."""

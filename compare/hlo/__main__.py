@@ -16,7 +16,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         epilog="example: python -m compare.hlo optimized.hlo.gz --axes data=2,tensor=4 --json",
     )
     file_help = (
-        "HLO text, also gzipped; - reads it from standard input; or a folder of table.save(…), which knows its axes"
+        "HLO text, also gzipped; - reads it from standard input; or a folder written by table.save(), which records "
+        "the mesh axes"
     )
     parser.add_argument("file", metavar="FILE", help=file_help)
     add_axes(parser)

@@ -41,7 +41,7 @@ def remedy_parser() -> Parser:
     add("--arm", metavar="LIST", default=",".join(ARMS), help="comma-separated frameworks")
     add(
         "--max-compiles", metavar="N", type=whole_number, default=MOST_COMPILES,
-        help="most programs to compile or take from the cache; a search with a larger N continues from there",
+        help="maximum number of candidate programs, cached ones included; rerun with a larger N to continue",
     )  # fmt: skip
     add(
         "--timeout",

@@ -18,7 +18,7 @@ INFERRED = "~"
 LEGEND = f"{INFERRED}: not its own, but the nearest instruction's."
 
 _HEADINGS = (
-    ("scope\nop_name", "left"), ("collective\nname, dtype, form\nsource, line of HLO", "left"), ("runs", "right"),
+    ("scope\nop_name", "left"), ("collective\nname, dtype, form\nsource, line of HLO", "left"), ("count", "right"),
     ("payload\nwire", "right"), ("step", "right"),
 )  # fmt: skip
 
@@ -40,7 +40,7 @@ def print_rows(
         network = "" if row.network == "ici" else f", {row.network}"
         source = [_mark_inferred(row, "source_line", _file(row.source_line))] if row.source_line else []
         more = [f"{row.name}, {row.dtype}, {row.form}{network}", ", ".join([*source, f"line {row.line}"])]
-        what = Text(plain(f"{row.kind} @ {row.axes}"))
+        what = Text(plain(f"{row.kind} over {row.axes}"))
         what.append("".join(f"\n{plain(line)}" for line in more), style="dim")
         amounts = f"{exact_text(row.payload_bytes)}\n{exact_text(row.wire_bytes)}"
         table.add_row(
@@ -69,7 +69,7 @@ def kind_lines(rows: Sequence[Collective]) -> list[str]:
     """Bytes per step of each kind and axes, the most first; empty if there is only one."""
     by_kind: dict[str, list[Collective]] = {}
     for row in rows:
-        by_kind.setdefault(plain(f"{row.kind} @ {row.axes}"), []).append(row)
+        by_kind.setdefault(plain(f"{row.kind} over {row.axes}"), []).append(row)
     if len(by_kind) < 2:
         return []
     ordered = sorted(by_kind.items(), key=lambda item: -_step(item[1]))

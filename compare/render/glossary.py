@@ -2,8 +2,12 @@
 
 GLOSSARY: tuple[tuple[str, str], ...] = (
     ("inherent", "Bytes that the plan requires: up to what its reference algorithm moves."),
-    ("inflated", "Overhead: bytes of a required collective beyond what its reference algorithm moves."),
+    ("inflated", "Bytes of a required collective beyond what its reference algorithm moves."),
     ("induced", "Bytes of collectives that the plan does not require."),
+    ("overhead", "Inflated and induced bytes together: what a program moves beyond the plan."),
+    ("emitted / inherent", "All bytes of a program divided by all that the plan requires. The divisor is the plan's "
+     "total, not the program's column inherent, which is smaller where bytes are missing."),
+    ("count", "How often a collective runs in one step, on one device; also written 240 ×."),
     ("the plan, the contract", "What the named reference algorithm of each split moves, from the sizes of the case "
      "alone. It is not a lower bound: a program may move less, and that shows as missing or unserved."),
     ("common", "Inflated and induced bytes that every arm has at the same scope and axes."),

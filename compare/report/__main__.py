@@ -13,12 +13,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """0: every program of the run was judged; 1: some program failed, in the run or now."""
     parser = Parser(
         prog="python -m compare.report",
-        description="Judge a run folder again and redraw its report; needs no framework installed.",
+        description="Recompute the verdicts of a run folder and regenerate its report; needs no framework installed.",
         epilog="example: python -m compare.report runs/llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4",
     )
     parser.add_argument("run", metavar="RUN", type=Path, help="a run folder: case.json, and <arm>/<phase>/<cell>/")
     parser.add_argument("--out", metavar="DIR", type=Path, help="write here instead of into the run folder")
-    parser.add_argument("--details", action="store_true", help="print all tables, not a screenful")
+    parser.add_argument("--details", action="store_true", help="print all tables (default: a summary)")
     parser.add_argument("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
     options = parser.parse_args(argv)
     target = options.out or options.run

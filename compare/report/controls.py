@@ -27,12 +27,12 @@ _CELLS: Mapping[str, _Words] = MappingProxyType({
     "tpu": _Words("the program as it is by default", "under its own partitioner"),
     "tpu+gspmd": _Words("the same program under the GSPMD partitioner", "under the GSPMD partitioner"),
     "tpu+shardy": _Words("the same program under the Shardy partitioner", "under the Shardy partitioner"),
-    "tpu+einsum": _Words("the same model with attention written as einsum", "written as einsum"),
+    "tpu+einsum": _Words("the same model with attention written as einsum", "with attention as einsum"),
     "tpu+torchax": _Words("the same PyTorch model traced by JAX, through torchax", "traced by JAX through torchax"),
     "tpu+pinned": _Words("the same model with its activations pinned", "with its activations pinned"),
     "tpu+weights": _Words("the same model with only weights, cache and inputs pinned", "with only its weights pinned"),
-    "tpu+explicit": _Words("the same model with every collective written by hand", "with its collectives by hand"),
-    "tpu+unrolled": _Words("the same model with layers and ticks written out", "with its loops written out"),
+    "tpu+explicit": _Words("the same model with every collective written by hand", "with hand-written collectives"),
+    "tpu+unrolled": _Words("the same model with layers and ticks written out", "with its loops unrolled"),
     "tpu+scan": _Words("the same model with layers and ticks in loops", "with its layers in a loop"),
 })  # fmt: skip
 _LIBTPU = "tpu+libtpu-"
@@ -46,7 +46,7 @@ def describe_control(cell: str) -> str:
 
 
 def describe_change(cell: str) -> str:
-    """The same before a verb: `written as einsum`."""
+    """The same before a clause: `with attention as einsum`."""
     if cell.startswith(_LIBTPU):
         return f"compiled by libtpu {cell.removeprefix(_LIBTPU)}"
     return _CELLS[cell].how if cell in _CELLS else cell

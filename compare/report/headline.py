@@ -29,11 +29,11 @@ _PLACES = {
 }
 
 _VERBS = {
-    "all-gather": "gathers",
-    "all-reduce": "sums",
-    "reduce-scatter": "scatters",
+    "all-gather": "all-gathers",
+    "all-reduce": "all-reduces",
+    "reduce-scatter": "reduce-scatters",
     "all-to-all": "reshuffles",
-    "collective-permute": "sends on",
+    "collective-permute": "permutes",
     "ragged-all-to-all": "reshuffles",
     "collective-broadcast": "broadcasts",
 }
@@ -168,9 +168,10 @@ def _main_reason(report: Report, arm: str) -> str:
     if _sum(removed_groups) <= _sum(groups) / 2:
         cell, removed_groups = max(removed.items(), key=lambda entry: _sum(entry[1]), default=(None, []))
     main = removed_groups if _sum(removed_groups) > _sum(groups) / 2 else _largest_place(groups)
-    reason = f"{100 * _sum(main) / beyond:.0f} % of the excess is one thing: {_what(main, report)}"
+    title = report.arms[arm].title
+    reason = f"{100 * _sum(main) / beyond:.0f} % of {title}'s overhead comes from {_what(main, report)}"
     if main is removed_groups and cell and (left := _ratios(report, arm, cell=cell)):
-        reason += f"; {describe_change(cell)} it moves {left}"
+        reason += f"; {describe_change(cell)}, {title} moves {left}"
     return reason + _cited(report, arm, main)
 
 
@@ -219,19 +220,19 @@ def _sum(groups: Sequence[Difference]) -> int:
 
 
 def _what(groups: Sequence[Difference], report: Report) -> str:
-    """`its attention call gathers 3 tensors over tp in every layer`."""
+    """`its attention call, which all-gathers 3 tensors over tp in every layer`."""
     largest = max(groups, key=lambda group: group.excess_bytes)
     place = _PLACES.get(largest.scope, "a part of no known scope")
     verb = _VERBS.get(largest.kind, "moves")
     if not largest.scope.startswith("layer."):
-        return f"{place} {verb} data over {largest.axes} ({largest.sentence})"
+        return f"{place}, which {verb} data over {largest.axes} ({largest.sentence})"
     counts = []
     for phase in report.phases.values():
         like = [group for group in groups if group.scope == largest.scope and group.kind == largest.kind
                 and any(group is other for other in phase.differences)]  # fmt: skip
         counts += [sum(group.executions for group in like)] if like else []
     things = {_count(executions, report.case) for executions in counts}
-    return f"{place} {verb} {things.pop() if len(things) == 1 else 'tensors'} over {largest.axes} in every layer"
+    return f"{place}, which {verb} {things.pop() if len(things) == 1 else 'tensors'} over {largest.axes} in every layer"
 
 
 def _count(executions: int, case: Case) -> str:

@@ -61,7 +61,7 @@ def _add_work(parser: Parser) -> None:
     add = parser.add_argument_group("the work").add_argument
     out = "output folder for run folders, sweep.html, tables and figure (default: a folder under sweeps/)"
     add("--arm", metavar="LIST", default=",".join(ARMS), help="comma-separated frameworks")
-    controls = "further programs of each case, as in compare.run; or all, or none"
+    controls = "ablations of each case, as in compare.run; or all, or none"
     add("--controls", metavar="LIST", default=",".join(DEFAULT_CONTROLS), help=controls)
     add("--out", metavar="DIR", type=Path, default=argparse.SUPPRESS, help=out)
     add(

@@ -161,7 +161,7 @@ INDUCED = (
     Induced(
         name="activation-gather",
         holds=lambda traffic: traffic.collective.kind in _REMAINING_KINDS,
-        sentence="a sharded activation is gathered along an axis that the plan keeps sharded",
+        sentence="a sharded activation is gathered or reduced along an axis that the plan keeps sharded",
         remedy="pin it; or write the operation so that it does not merge a sharded dim with another",
     ),
     Induced(

@@ -45,8 +45,8 @@ def test_one_injected_gather_is_one_line_and_exit_1(files, capsys):
     a, b = files([SUM, GATHER, SUM], [SUM, INJECTED, GATHER, SUM])
     assert main([a, b, *AXES]) == 1
     printed = capsys.readouterr().out.splitlines()
-    (line,) = [line for line in printed if line.startswith(("+ ", "− ", "~ ")) and " @ " in line]
-    for word in ("+786 kB", "all-gather @ tensor", "layer.attention.qkv", "1 × 1.05 MB", "model.py:7"):
+    (line,) = [line for line in printed if line.startswith(("+ ", "− ", "~ ")) and " over " in line]
+    for word in ("+786 kB", "all-gather over tensor", "layer.attention.qkv", "1 × 1.05 MB", "model.py:7"):
         assert word in line
     assert max(map(len, printed)) <= 100
     assert main([a, b, *AXES, "--json"]) == 1
@@ -80,7 +80,7 @@ def test_the_page_holds_the_evidence_and_obeys_nothing_in_it(files, tmp_path, ca
     page = tmp_path / "diff.html"
     assert main([a, b, *AXES, "--html", str(page)]) == 1
     html = page.read_text()
-    assert "all-gather @ tensor" in html
+    assert "all-gather over tensor" in html
     assert "replica_groups={{0,1,2,3},{4,5,6,7}}" in html
     assert "<script" not in html
     assert "default-src 'none'" in html

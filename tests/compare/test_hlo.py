@@ -97,7 +97,7 @@ def test_without_json_it_is_a_table_of_at_most_100_columns(file, capsys):
     main([str(file), "--axes", "data=2,tensor=4"])
     printed = capsys.readouterr().out
     assert "layer.mlp.down" in printed
-    assert "all-reduce @ tensor" in printed
+    assert "all-reduce over tensor" in printed
     assert "600 B" in printed
     assert "m.py:3" in printed
     assert max(map(len, printed.splitlines())) <= 100

@@ -85,7 +85,7 @@ def test_a_table_is_a_frame_of_the_public_columns():
 def test_a_notebook_shows_a_table_and_obeys_nothing_in_it():
     html = collectives(TEXT.replace("model.py", "<img src=x>"), axes=AXES)._repr_html_()
     assert html.count("<tr>") == 4
-    assert "all-gather @ tensor" in html
+    assert "all-gather over tensor" in html
     assert "<img" not in html
 
 
@@ -132,8 +132,8 @@ def test_what_is_a_neighbour_s_is_marked_and_each_kind_has_its_total():
     # The sum that lost its name takes that of what made its parts, which has none here: nothing is made up.
     assert not any("~" in line for line in printed)
     assert printed[-3:] == [
-        "all-reduce @ tensor  2  1,572,864 B",
-        "all-gather @ tensor  1    393,216 B",
+        "all-reduce over tensor  2  1,572,864 B",
+        "all-gather over tensor  1    393,216 B",
         "3 collectives move 1,966,080 B a step, mean over devices.",
     ]
     near = program(lost).replace(

@@ -149,7 +149,7 @@ class ProgramVerdict:
 
     def _print(self, out: Console) -> None:
         grid = Grid(box=None, pad_edge=False, padding=(0, 1))
-        for number, heading in enumerate(("scope", "collective\nsource", "runs", "step", "what for")):
+        for number, heading in enumerate(("scope", "collective\nsource", "count", "step", "what for")):
             grid.add_column(heading, justify="right" if number in (2, 3) else "left", overflow="fold")
         for row in self.rows:
             collective = row.collective
@@ -157,7 +157,7 @@ class ProgramVerdict:
             path = _marked(collective, "op_name", path_of(collective)) if collective.scope == NO_SCOPE else ""
             where = Text(name + (f"\n{plain(path)}" if path else ""))
             source = _marked(collective, "source_line", _short(collective.source_line or ""))
-            what = Text(f"{plain(f'{collective.kind} @ {collective.axes}')}\n{plain(source or collective.name)}")
+            what = Text(f"{plain(f'{collective.kind} over {collective.axes}')}\n{plain(source or collective.name)}")
             grid.add_row(
                 where, what, units.times_text(collective.executions, collective.executions_are),
                 units.exact_text(collective.step_wire_bytes), "\n".join(_purposes(row)),
@@ -173,7 +173,7 @@ class ProgramVerdict:
             {
                 "scope": _marked(row.collective, "scope", row.collective.scope),
                 "op_name": _marked(row.collective, "op_name", path_of(row.collective)),
-                "what": f"{row.collective.kind} @ {row.collective.axes}", "name": row.collective.name,
+                "what": f"{row.collective.kind} over {row.collective.axes}", "name": row.collective.name,
                 "runs": units.times_text(row.collective.executions, row.collective.executions_are),
                 "step": units.exact_text(row.collective.step_wire_bytes), "purposes": _purposes(row),
                 "source_line": _marked(row.collective, "source_line", row.collective.source_line or ""),
@@ -268,7 +268,7 @@ def _purposes(row: Verdict) -> list[str]:
 
 def _unserved_line(entry: tuple[ContractRow, int | None]) -> str:
     row, amount = entry
-    words = f"{plain(row.kind)} @ {plain(row.axes)} of {plain(row.scope)}, {row.executions:,} ×"
+    words = f"{plain(row.kind)} over {plain(row.axes)} of {plain(row.scope)}, {row.executions:,} ×"
     if amount is None:
         return f"How much serves {words} is unknown: its loop can't be counted."
     if amount == row.step_wire_bytes:

@@ -96,7 +96,7 @@ class Table:
         lines = [
             {
                 **{word: INFERRED * (word in row.inferred) + text for word, text in _names(row).items()},
-                "what": f"{row.kind} @ {row.axes}", "runs": units.times_text(row.executions, row.executions_are),
+                "what": f"{row.kind} over {row.axes}", "runs": units.times_text(row.executions, row.executions_are),
                 "payload": units.exact_text(row.payload_bytes), "wire": units.exact_text(row.wire_bytes),
                 "step": units.exact_text(row.step_wire_bytes), "name": row.name, "form": row.form, "dtype": row.dtype,
                 "line": row.line,

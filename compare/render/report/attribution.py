@@ -39,7 +39,7 @@ OWNERS: Mapping[str, str] = {
 """Owner -> the phrase that follows a number of bytes."""
 
 HEADING = "Attribution of the bytes beyond the plan (default programs)"
-MORE = "--controls style adds the program with explicit collectives"
+MORE = "add --controls style to compare with hand-written collectives"
 _HAND = "explicit"
 
 
@@ -83,14 +83,15 @@ def _owner_text(entries: Sequence[Attribution]) -> str:
     """`2.26 GB attributed to the attention call (absent in tpu+einsum)`."""
     first = entries[0]
     total = bytes_text(sum(entry.bytes for entry in entries))
-    return f"{total} {OWNERS[first.owner]} ({evidence_text(first)}{_causes(entries)})"
+    return f"{total} {OWNERS[first.owner]} ({_causes(entries)}{evidence_text(first)})"
 
 
 def _causes(entries: Sequence[Attribution]) -> str:
-    """The causes of bytes without a responsible choice: `; bubble, replicated`."""
+    """The causes of bytes without a responsible choice: `causes: bubble, replicated; `."""
     if entries[0].owner not in (FORM, OPEN, COMPILER):
         return ""
-    return f"; {', '.join(dict.fromkeys(entry.cause for entry in entries))}"
+    causes = list(dict.fromkeys(entry.cause for entry in entries))
+    return f"cause{'s' * (len(causes) > 1)}: {', '.join(causes)}; "
 
 
 def evidence_text(entry: Attribution) -> str:
@@ -99,14 +100,14 @@ def evidence_text(entry: Attribution) -> str:
     if owner == FORM:
         return f"absent in {evidence} only" if evidence else "absent only in the other framework's explicit program"
     if owner == COMPILER:
-        return f"inserted by {evidence}" if _is_pass(evidence) else f"also in {list_text(list(cells))}"
+        return f"inserted by {evidence}" if _is_pass(evidence) else f"also present in {list_text(list(cells))}"
     if owner != OPEN:
         return f"absent in {evidence}"
     if evidence in entry.removed_by:
         return f"absent in {evidence}; --controls partitioner,attention separates them"
     if evidence:
         return f"partly absent in {evidence}"
-    present = f"also in {list_text(list(cells))}" if cells else "no control was compiled"
+    present = f"also present in {list_text(list(cells))}" if cells else "no control was compiled"
     return present if any(_HAND in cell for cell in cells) else f"{present}; {MORE}"
 
 

@@ -23,7 +23,7 @@ _NETWORKS = {"dcn": "between slices (dcn)", "ici+dcn": "within slices and betwee
 def print_plan(plan: Contract, *, out: Console | None = None) -> None:
     """Print the contract of a case: the rows of each phase, with their formulas."""
     out = out or console()
-    out.print(wrap_prose(f"What the plan of {_case(plan.case)} needs", width=text_width(out), style="bold"))
+    out.print(wrap_prose(f"Required communication: {_case(plan.case)}", width=text_width(out), style="bold"))
     sections = [
         Section(anchor=phase, title=phase, link=phase, lead=f"{bytes_text(contract.total)} per step, mean over devices",
                 blocks=tuple(contract_blocks(phase, contract.inherent, notes=contract.notes)))
@@ -61,7 +61,7 @@ def contract_blocks(
     yield Table(
         name=f"Contract of {phase}",
         columns=(
-            Column(heading="scope", prose=True), Column(heading="collective", prose=True), Column(heading="runs"),
+            Column(heading="scope", prose=True), Column(heading="collective", prose=True), Column(heading="count"),
             Column(heading="payload"), Column(heading="wire"), Column(heading=f"per{KEPT}step"), *more,
         ),
         rows=tuple(_row(row, satisfied[index : index + 1]) for index, row in enumerate(rows)),

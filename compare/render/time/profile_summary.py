@@ -13,7 +13,7 @@ from compare.render.units import UNKNOWN, bytes_text, count_text, time_text
 from compare.report.model.timing import Times, TraceSummary
 from meshes.process.one_line import plain
 
-_COLUMNS = ("runs", "payload", "time", "exposed", "hidden", "waiting")
+_COLUMNS = ("count", "payload", "time", "exposed", "hidden", "waiting")
 _BAR = 30
 
 

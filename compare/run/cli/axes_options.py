@@ -11,8 +11,12 @@ from meshes.mesh_argument import read_mesh
 def add_axes(parser: argparse.ArgumentParser) -> None:
     """Add the options for the axes of a user's program."""
     add = parser.add_mutually_exclusive_group().add_argument
-    add("--mesh", metavar="NAME", help="a mesh of this project, like tp4pp2")
-    add("--axes", metavar="AXES", help="any names and sizes, outermost first; devices are row-major")
+    add("--mesh", metavar="NAME", help="mesh in wirediff notation (tp4pp2); alternative to --axes")
+    add(
+        "--axes",
+        metavar="AXES",
+        help="mesh axes as name=size, outermost first (data=2,tensor=4); device ids in row-major order",
+    )
 
 
 def axes_of(options: argparse.Namespace) -> Mapping[str, int]:

@@ -64,15 +64,14 @@ def add_step(group: argparse._ArgumentGroup) -> None:
         metavar="C",
         type=_capacity,
         default=CAPACITY,
-        help="expert capacity factor, e.g. 1.25; full never drops a token",
+        help="expert capacity factor, e.g. 1.25; 'full' gives every token a slot, so none is dropped",
     )
     add(
         "--style",
         choices=CHOICES["style"],
         default=CHOICES["style"][0],
-        help="what has a sharding constraint: pinned (weights, cache, inputs and activations), weights"
-        " (no activations);"
-        " explicit writes every collective by hand",
+        help="sharding constraints: pinned = on weights, cache, inputs and activations; weights = not on activations; "
+        "explicit = hand-written collectives",
     )
     add(
         "--loop",
@@ -91,7 +90,10 @@ def add_step(group: argparse._ArgumentGroup) -> None:
 def add_list(parser: Parser) -> None:
     """Add the option that lists the available names."""
     parser.add_argument(
-        "--list", choices=tuple(_LISTS), default=argparse.SUPPRESS, help="print what is available, and exit"
+        "--list",
+        choices=tuple(_LISTS),
+        default=argparse.SUPPRESS,
+        help="list model presets, mesh names or TPU topologies, and exit",
     )
 
 

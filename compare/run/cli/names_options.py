@@ -22,7 +22,7 @@ def add_names(parser: argparse.ArgumentParser) -> None:
     add(
         "--owns",
         metavar="PART[,PART]",
-        help="parts of paths of installed files that count as your source, like transformers/models/",
+        help="path fragments: installed files matching one count as user code, like transformers/models/",
     )
 
 

@@ -39,7 +39,9 @@ class Programs:
 def run_parser() -> Parser:
     """The options of `compare.run`."""
     parser = case_parser(
-        "compare.run", "Which bytes does the plan need, and which did each framework add?", example="--mesh tp4pp2"
+        "compare.run",
+        "Compile a model in JAX and PyTorch/XLA, and split its collective traffic into required bytes and overhead.",
+        example="--mesh tp4pp2",
     )
     _add_programs(parser.add_argument_group("the programs"))
     add = parser.add_argument
@@ -52,7 +54,7 @@ def run_parser() -> Parser:
         help="time limit of each process, in seconds",
     )
     add("--no-cache", action="store_true", help="neither read nor write the cache")
-    add("--details", action="store_true", help="print all tables, not a screenful")
+    add("--details", action="store_true", help="print all tables (default: a summary)")
     add("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
     add("--fail-if", metavar="EXPR", action="append", default=[], help=fail_if.HELP)
     return parser
@@ -65,20 +67,21 @@ def _add_programs(group: argparse._ArgumentGroup) -> None:
         "--controls",
         metavar="LIST",
         default=",".join(DEFAULT_CONTROLS),
-        help="further programs to compile, each with one thing changed, to attribute differences: "
+        help="ablations: recompile with one thing changed, to attribute the overhead: "
         f"{', '.join(CONTROLS)}, comma-separated; or all, or none",
     )
     add(
         "--libtpu",
         metavar="VERSION",
         default=argparse.SUPPRESS,
-        help=f"add the control libtpu with this version (default {EARLIER_LIBTPU}), installed by pip",
+        help=f"also compile with this libtpu version, installed by pip (default {EARLIER_LIBTPU})",
     )
     add(
         "--witness",
         metavar="LIST",
         default="",
-        help=f"also compile models that other people wrote, for the same case: {', '.join(WITNESSES)}, comma-separated",
+        help="also compile third-party models (Hugging Face, tunix) with the same shapes and mesh: "
+        f"{', '.join(WITNESSES)}, comma-separated",
     )
     add(
         "--execute",

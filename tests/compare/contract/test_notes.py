@@ -52,11 +52,11 @@ def test_sequence_parallelism_in_decode_says_whether_it_runs():
 def test_places_at_experts_are_counted():
     # ⌈1.25·8·1024/128⌉ = 80 places; 1024 tokens choose 8 each
     assert notes_of("dp2ep4", **QWEN) == [
-        "Each group of 1,024 tokens has 80 places at each of 128 experts: 10,240 places for 8,192 choices; choices "
-        "beyond an expert's places are dropped."
+        "Expert capacity: 80 slots per expert for each group of 1,024 tokens (10,240 slots for 8,192 routed tokens); "
+        "tokens over capacity are dropped."
     ]
     assert notes_of("dp2ep4", **QWEN, capacity=None)[0].endswith(
-        "131,072 places for 8,192 choices; no choice is dropped."
+        "(131,072 slots for 8,192 routed tokens); no token is dropped."
     )
 
 

@@ -34,7 +34,7 @@ def print_text(diff: dict[str, Any], tmp_path: Path) -> list[str]:
 
 def test_a_line_says_what_where_how_much_and_whose() -> None:
     (line,) = difference_lines(render_diff([SUM], [SUM, *[GATHER] * 3]))
-    assert (line.sign, line.amount, line.what) == ("+", "+1.18 MB", "all-gather @ tensor")
+    assert (line.sign, line.amount, line.what) == ("+", "+1.18 MB", "all-gather over tensor")
     assert (line.scope, line.op_name) == ("layer.mlp.down", "layer.mlp.down/dot_general")
     assert (line.how, line.source) == ("3 × 524 kB", "model.py:7")
 
@@ -63,10 +63,10 @@ def test_every_difference_is_one_line_of_at_most_100_columns(tmp_path: Path) -> 
 def test_scope_and_op_name_have_columns_and_a_path_that_is_cut_keeps_its_end(tmp_path: Path) -> None:
     deep = wire("all-gather", "bf16[64,1024]", result="bf16[256,1024]", scope="outer/middle/inner/layer.mlp.down")
     text = print_text(render_diff([SUM], [SUM, deep]), tmp_path)
-    (heading,), (line,) = ([row for row in text if word in row] for word in ("op_name", "all-gather @"))
-    scope, op_name, amount = (heading.index(word) for word in ("scope", "op_name", "runs"))
+    (heading,), (line,) = ([row for row in text if word in row] for word in ("op_name", "all-gather over"))
+    scope, op_name, amount = (heading.index(word) for word in ("scope", "op_name", "count × payload"))
     assert line[scope:op_name].rstrip() == "layer.mlp.down"
-    assert line[op_name:amount].rstrip() == "….mlp.down/dot_general"
+    assert line[op_name:amount].rstrip() == "….down/dot_general"
 
 
 def test_a_scope_that_is_only_the_neighbours_is_marked_and_the_mark_explained(tmp_path: Path) -> None:

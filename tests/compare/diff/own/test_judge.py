@@ -57,7 +57,7 @@ def test_it_is_printed_shown_and_a_frame():
     assert printed == [
         "Emitted 1,966,080 B a step, mean over devices: 786,432 B inherent, 786,432 B inflated, 393,216 B induced.",
         "The contract requires 1,572,864 B: emitted ÷ inherent 1.25 ×.",
-        "Nothing serves all-reduce @ tensor of layer.mlp.down, 1 ×: 786,432 B.",
+        "Nothing serves all-reduce over tensor of layer.mlp.down, 1 ×: 786,432 B.",
     ]
     # `other` is a word of both tables: here it is the inflated one.
     words = " ".join(str(judgement).split())

@@ -31,10 +31,11 @@ def test_bytes_are_told_by_owner_with_what_shows_it():
         entry("jax", 4_000, "open", same=("tpu+gspmd",)),
     ])  # fmt: skip
     assert whose_lines(document, "decode") == [
-        "JAX: 5.00 kB attributed to the compiler (inserted by all-gather-combiner; bubble), 4.00 kB unattributed (also "
-        "in tpu+gspmd; --controls style adds the program with explicit collectives; bubble)",
+        "JAX: 5.00 kB attributed to the compiler (cause: bubble; inserted by all-gather-combiner), 4.00 kB "
+        "unattributed (cause: bubble; also present in tpu+gspmd; add --controls style to compare with hand-written "
+        "collectives)",
         "TorchXLA: 2.00 MB attributed to the attention call (absent in tpu+einsum), 400 kB attributed to the SPMD form "
-        "(absent in tpu+explicit only; bubble, replicated)",
+        "(causes: bubble, replicated; absent in tpu+explicit only)",
     ]
 
 

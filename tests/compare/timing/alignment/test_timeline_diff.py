@@ -113,7 +113,7 @@ def test_what_one_framework_adds_in_every_layer_is_added_up():
     assert excess == {
         "side": "right", "collective": "gather", "scope": "layer.attention.core", "axes": "tp", "kind": "all-gather",
         "verdict": "induced", "cause": "activation-gather",
-        "reason": "a sharded activation is gathered along an axis that the plan keeps sharded",
+        "reason": "a sharded activation is gathered or reduced along an axis that the plan keeps sharded",
         "communication_ns": 240, "exposed_ns": 240, "executions": 12, "stretches": 4, "longest_ns": 60,
     }  # fmt: skip
     assert diff.stretches["executions"].tolist() == [3, 3, 3, 3]
