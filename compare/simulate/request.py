@@ -20,7 +20,7 @@ from compare.timing.network.machines.machine import (
     Machine,
 )
 from compare.timing.network.machines.machine_file import read_machine
-from compare.timing.network.machines.tpu import close_lines, tpu_machine
+from compare.timing.network.machines.tpu import astra_sim_machine, tpu_machine
 from compare.timing.network.machines.words import parse_algorithm, parse_kind
 from meshes.process.command_line import Parser, command_parser, whole_number
 from meshes.process.one_line import quote
@@ -137,8 +137,7 @@ def _machine(options: argparse.Namespace, parser: Parser, *, as_astra_sim: bool)
             parser.error("--bandwidth and --latency belong to --dims")
         if options.machine.endswith(".toml"):
             return read_machine(Path(options.machine))
-        machine = tpu_machine(options.machine)
-        return close_lines(machine) if as_astra_sim else machine
+        return astra_sim_machine(options.machine) if as_astra_sim else tpu_machine(options.machine)
     if options.bandwidth is None or options.latency is None:
         parser.error("--dims has its --bandwidth and --latency, one number for each dim")
     kinds = [_dim(word) for word in options.dims.split(",")]

@@ -71,7 +71,7 @@ class _Stage:
         self, machine: Machine, collective: Collective, levels: tuple[Level, ...], mail: Mail, clock: Clock
     ) -> None:
         self._machine, self._collective, self._levels = machine, collective, levels
-        self._mail, self._clock = mail, clock
+        self._mail = mail
         self._timers: defaultdict[int, RankClock] = defaultdict(lambda: RankClock(clock))
         self._rings: dict[tuple[int, int], Ring] = {}
         self._trees: dict[tuple[Ring, bool], dict[int, Branch]] = {}

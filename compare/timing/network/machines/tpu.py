@@ -7,7 +7,8 @@
 | the two devices of a chip (v4, tpu7x) | `fully-connected` of 2 |
 | several slices | `switch`: the data-centre network, two hops of half its launch |
 
-Dims stand in the order x, y, z, core, slice; so ranks are numbered as libtpu numbers devices.
+Reductions are in the fitted rates of the links.  Dims stand in the order x, y, z, core, slice; so ranks are numbered
+as libtpu numbers devices.
 """
 
 from dataclasses import replace
@@ -54,13 +55,17 @@ def tpu_machine(name: str) -> Machine:
         name=topology.name,
         dims=tuple(dims),
         algorithms=Algorithms.alike(algorithms),
-        memory_bytes_per_ns=rates.hbm_bytes_per_ns,
         launch_ns=rates.launch_ns,
     )
 
 
-def close_lines(machine: Machine) -> Machine:
-    """The machine as inputs for ASTRA-sim can say it: lines as rings, rings one way, no launch."""
+def astra_sim_machine(name: str) -> Machine:
+    """The same slice as inputs for ASTRA-sim can say it.
+
+    Lines are rings, rings go one way, there is no launch, and a reduction goes through the memory of the data sheet.
+    """
+    machine = tpu_machine(name)
+    row = Topology.parse(name).generation
     dims = tuple(replace(dim, kind=RING) if dim.kind == LINE else dim for dim in machine.dims)
 
     def one_way(algorithms: tuple[Algorithm, ...]) -> tuple[Algorithm, ...]:
@@ -76,5 +81,6 @@ def close_lines(machine: Machine) -> Machine:
             reduce_scatter=one_way(by_kind.reduce_scatter),
             all_to_all=one_way(by_kind.all_to_all),
         ),
+        memory_bytes_per_ns=row.hbm_bytes_per_s / row.devices / 1e9,
         launch_ns=0.0,
     )

@@ -4,6 +4,7 @@ import pytest
 
 from compare.timing.errors import TimingError
 from compare.timing.model.constants import constants
+from compare.timing.network.machines.collective import Collective, Message
 from compare.timing.network.machines.machine import (
     DIRECT,
     FULLY_CONNECTED,
@@ -17,8 +18,9 @@ from compare.timing.network.machines.machine import (
     Machine,
 )
 from compare.timing.network.machines.machine_file import read_machine
-from compare.timing.network.machines.tpu import close_lines, tpu_machine
+from compare.timing.network.machines.tpu import astra_sim_machine, tpu_machine
 from compare.timing.network.machines.words import parse_algorithm, parse_kind
+from compare.timing.network.native.times import time_collective, time_messages
 
 GOOD = """
 name = "two rings"
@@ -142,10 +144,30 @@ def test_cores_and_slices_are_dims_behind_the_sides():
 
 
 def test_a_machine_for_the_other_simulator_has_rings_one_way_and_no_launch():
-    closed = close_lines(tpu_machine("v6e:2x4"))
+    closed = astra_sim_machine("v6e:2x4")
     assert [dim.kind for dim in closed.dims] == [RING, RING]
-    assert {algorithm.name for algorithm in close_lines(tpu_machine("v6e:16x16")).algorithms.all_reduce} == {RING}
+    assert {algorithm.name for algorithm in astra_sim_machine("v6e:16x16").algorithms.all_reduce} == {RING}
     assert closed.launch_ns == 0
+    assert closed.memory_bytes_per_ns == 1638
+
+
+# The schedule model's times on v5e:2x4 (docs/example-run), in us: both count hops and bytes on links, each its own way.
+MODELLED = [
+    (Collective(kind="all-gather", num_bytes=2**22, group=(0, 2, 4, 6)), 342.68),
+    (Collective(kind="all-gather", num_bytes=4_718_592 // 4, group=(0, 2, 4, 6)), 100.23),
+    (Collective(kind="all-reduce", num_bytes=2**24, group=(0, 2, 4, 6)), 681.39),
+    (Collective(kind="all-reduce", num_bytes=2**26, group=(0, 2, 4, 6)), 2705.29),
+]
+
+
+@pytest.mark.parametrize(("collective", "microseconds"), MODELLED)
+def test_a_slice_is_within_a_few_percent_of_the_schedule_model(collective, microseconds):
+    assert time_collective(tpu_machine("v5e:2x4"), collective) / 1e3 == pytest.approx(microseconds, rel=0.03)
+
+
+def test_a_message_on_a_slice_takes_what_the_schedule_model_says():
+    (ns,) = time_messages(tpu_machine("v5e:2x4"), [Message(0, 1, 2**24)])
+    assert round(ns / 1e3, 2) == 454.19
 
 
 def test_one_device_has_nobody_to_talk_to():
