@@ -1,4 +1,4 @@
-"""The events of a Chrome trace, read as columns: in pieces of some megabytes, of which few strings become objects.
+"""The events of a Chrome trace, read as columns: in pieces of which few strings become objects.
 
 The format is "Trace Event Format" (Google, 2016): `{"traceEvents": [{"ph": "X", "ts": …, "dur": …, "args": {…}}, …]}`,
 or the list alone; times in µs.  What XLA's profiler writes in `args` stands in openxla/xprof's
@@ -23,7 +23,7 @@ from compare.timing.errors import TimingError
 
 MOST_EVENTS = 1 << 22
 """Of one trace, as of one `xplane.pb`."""
-_PIECE = 4 << 20
+_PIECE = 1 << 19
 _LONGEST = 64 << 20
 """Of what stands before the events, behind them, or of one event."""
 _TRIES = 8
@@ -133,53 +133,68 @@ class _Columns:
     by_name: dict[str, int] = field(default_factory=dict)
     """Of each name without HLO the kind."""
     threads: dict[tuple[int, int], int] = field(default_factory=dict)
-    pieces: list["_Piece"] = field(default_factory=list)
+    pieces: list[tuple[NDArray[np.float64 | np.int64 | np.int32], ...]] = field(default_factory=list)
+    """Columns of each piece: kind, thread, those of NUMBERS, those of WHOLE."""
     process_names: dict[int, str] = field(default_factory=dict)
     thread_names: dict[tuple[int, int], str] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
     count: int = 0
 
     def add(self, piece: "_Text") -> None:
-        timed: list[_Event] = []
-        kind: list[int] = []
-        thread: list[int] = []
-        waits: list[tuple[int, float]] = []
-        steps: list[tuple[int, int]] = []
-        by_line, by_name, threads, nothing = self.by_line, self.by_name, self.threads, _NOTHING
-        process, number, at = _NO_NUMBER, _NO_NUMBER, -1
-        for place, event in enumerate(piece.events):
-            if event.ph != "X" or not event.dur >= 0 or event.ts != event.ts:
-                self._set_aside(event)
-                continue
-            args = event.args
-            if args.long_name is not nothing:
-                latest = by_line.get(event.name)
-                if latest is not None and latest[0] == args.long_name:
-                    kind.append(latest[1])
-                else:
-                    code = self._code(_kind(event.name, piece.facts(place)))
-                    by_line[event.name] = args.long_name.copy(), code
-                    kind.append(code)
-            elif args.hlo_category is not nothing:
-                kind.append(self._code(_kind(event.name, piece.facts(place))))
-            else:
-                known = by_name.get(event.name)
-                if known is None:
-                    known = by_name[event.name] = self._code(Kind(event.name))
-                kind.append(known)
-                if args.step_num != _NO_NUMBER:
-                    steps.append((len(timed), args.step_num))
-            if args.wait_ps == args.wait_ps:
-                waits.append((len(timed), args.wait_ps))
-            if event.tid != number or event.pid != process or at < 0:
-                process, number = event.pid, event.tid
-                at = threads.setdefault((process, number), len(threads))
-            thread.append(at)
-            timed.append(event)
-        self.count += len(timed)
+        events, places = piece.events, None
+        if any([event.ph != "X" or not event.dur >= 0 or event.ts != event.ts for event in events]):
+            places = [place for place, event in enumerate(events) if self._is_timed(event)]
+            events = [events[place] for place in places]
+        self.count += len(events)
         if self.count > MOST_EVENTS:
             raise TimingError(f"the trace has more than {MOST_EVENTS:,} events, which are the most that are read")
-        self.pieces.append(_Piece.of(timed, kind, thread, waits, steps))
+        args = [event.args for event in events]
+        self.pieces.append((
+            self._kinds_of(piece, events, args, places), self._threads_of(events),
+            np.array([event.ts for event in events], np.float64), np.array([event.dur for event in events], np.float64),
+            np.array([own.device_offset_ps for own in args], np.float64),
+            np.array([own.device_duration_ps for own in args], np.float64),
+            np.array([own.wait_ps for own in args], np.float64),
+            _whole([own.run_id for own in args]),
+            _whole([own.step_num for own in args]),
+        ))  # fmt: skip
+
+    def _kinds_of(
+        self, piece: "_Text", events: list[_Event], args: list[_Args], places: list[int] | None
+    ) -> NDArray[np.int32]:
+        by_line, by_name, nothing = self.by_line, self.by_name, _NOTHING
+        kinds: list[int] = []
+        for at, (event, own) in enumerate(zip(events, args, strict=True)):
+            line, name = own.long_name, event.name
+            if line is not nothing:
+                latest = by_line.get(name)
+                if latest is None or latest[0] != line:
+                    code = self._code(_kind(name, piece.facts(places[at] if places else at)))
+                    latest = by_line[name] = line.copy(), code
+                kinds.append(latest[1])
+            elif own.hlo_category is not nothing:
+                kinds.append(self._code(_kind(name, piece.facts(places[at] if places else at))))
+            else:
+                known = by_name.get(name)
+                if known is None:
+                    known = by_name[name] = self._code(Kind(name))
+                kinds.append(known)
+        return np.array(kinds, np.int32)
+
+    def _threads_of(self, events: list[_Event]) -> NDArray[np.int32]:
+        """Events of one thread mostly follow each other."""
+        process = np.array([event.pid for event in events], np.int64)
+        thread = np.array([event.tid for event in events], np.int64)
+        begins = np.flatnonzero(np.append(True, (np.diff(process) != 0) | (np.diff(thread) != 0))[: len(events)])
+        keys = zip(process[begins].tolist(), thread[begins].tolist(), strict=True)
+        codes = [self.threads.setdefault(key, len(self.threads)) for key in keys]
+        return np.repeat(np.array(codes, np.int32), np.diff(np.append(begins, len(events))))
+
+    def _is_timed(self, event: _Event) -> bool:
+        if event.ph == "X" and event.dur >= 0 and event.ts == event.ts:
+            return True
+        self._set_aside(event)
+        return False
 
     def _code(self, kind: Kind) -> int:
         return self.kinds.setdefault(kind, len(self.kinds))
@@ -197,7 +212,7 @@ class _Columns:
             self.left_out[f"are of phase {event.ph[:8]!r}, which has no duration of its own"] += 1
 
     def read(self, about: Known) -> TraceEvents:
-        joined = [np.concatenate(parts) for parts in zip(*(piece.columns for piece in self.pieces), strict=True)]
+        joined = [np.concatenate(parts) for parts in zip(*self.pieces, strict=True)]
         return TraceEvents(
             kinds=tuple(self.kinds),
             kind=joined[0].astype(np.int32),
@@ -210,36 +225,6 @@ class _Columns:
             about=about,
             notes=tuple(f"{count} events of the trace {what}: left out" for what, count in self.left_out.items()),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """The columns of some events: kind, thread, those of NUMBERS, those of WHOLE."""
-
-    columns: tuple[NDArray[np.float64 | np.int64 | np.int32], ...]
-
-    @classmethod
-    def of(
-        cls,
-        events: list[_Event],
-        kind: list[int],
-        thread: list[int],
-        waits: list[tuple[int, float]],
-        steps: list[tuple[int, int]],
-    ) -> "_Piece":
-        args = [event.args for event in events]
-        wait, step = np.full(len(events), np.nan), np.full(len(events), _NO_NUMBER, np.int64)
-        for place, number in waits:
-            wait[place] = number
-        for place, whole in steps:
-            step[place] = whole
-        return cls((
-            np.array(kind, np.int32), np.array(thread, np.int32),
-            np.array([event.ts for event in events], np.float64), np.array([event.dur for event in events], np.float64),
-            np.array([own.device_offset_ps for own in args], np.float64),
-            np.array([own.device_duration_ps for own in args], np.float64),
-            wait, _whole([own.run_id for own in args]), step,
-        ))  # fmt: skip
 
 
 class _Text:
@@ -385,7 +370,7 @@ def _first_events(text: bytes, odd: Counter[str]) -> tuple[_Text | None, int]:
             if match := _BETWEEN.search(text, max(0, at - 64), at):
                 break
         try:
-            return _Text(b"[" + text[: match.start() + 1] + b"]", odd), at
+            return _Text(b"".join((b"[", memoryview(text)[: match.start() + 1], b"]")), odd), at
         except (msgspec.DecodeError, RecursionError):
             continue
     return None, 0

@@ -54,11 +54,11 @@ class ChromeLine:
     @property
     def names(self) -> pd.Categorical:
         """The line of HLO, where the trace has it."""
-        return self._words([kind.long_name or kind.name for kind in self._trace.events.kinds])
+        return self._words("names", [kind.long_name or kind.name for kind in self._trace.events.kinds])
 
     @property
     def display_names(self) -> pd.Categorical:
-        return self._words([kind.name for kind in self._trace.events.kinds])
+        return self._words("display_names", [kind.name for kind in self._trace.events.kinds])
 
     def start_ns(self, zero_ns: int) -> Floats:
         return self._trace.start_ns[self._rows] + float(self.timestamp_ns - zero_ns)
@@ -85,11 +85,18 @@ class ChromeLine:
         return np.full(len(self), np.nan) if found is None else found[self._rows]
 
     def words(self, stat: str) -> pd.Categorical:
-        known = [str(getattr(kind, stat)) if stat in _WORDS else "" for kind in self._trace.events.kinds]
-        return self._words(known)
+        if stat not in _WORDS:
+            return pd.Categorical.from_codes(np.zeros(len(self), np.int8), categories=pd.Index([""], dtype=object))
+        return self._words(stat, [str(getattr(kind, stat)) for kind in self._trace.events.kinds])
 
-    def _words(self, words: list[str]) -> pd.Categorical:
-        return words_by_code(self._trace.events.kind[self._rows], words)
+    def _words(self, column: str, words: list[str]) -> pd.Categorical:
+        """By the kind of each event; `column` names what is the same for all lines."""
+        known = self._trace.words
+        if column not in known:
+            known[column] = words_by_code(np.arange(len(words)), words)
+        of_kind = known[column]
+        codes = np.asarray(of_kind.codes)[self._trace.events.kind[self._rows]]
+        return pd.Categorical.from_codes(codes, categories=of_kind.categories)
 
 
 class _Trace:
@@ -99,6 +106,8 @@ class _Trace:
         self.events = events
         self.process: Ints = np.array([process for process, _ in events.threads], np.int64)[events.thread]
         self.notes: list[str] = []
+        self.words: dict[str, pd.Categorical] = {}
+        """Columns of words, one for each kind of event."""
         self.zero_ns = math.floor(events.numbers["ts"].min()) * 1000
         self.start_ns = self._starts()
         shown, exact = events.numbers["dur"] * 1e3, events.numbers["device_duration_ps"] / 1e3
