@@ -14,7 +14,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Communication time of a profile's steps, by mesh axes and kind, and how much of it compute hides.",
         epilog="example: python -m compare.trace profile/ --axes data=2,tensor=4 --json",
     )
-    parser.add_argument("profile", metavar="DIR|FILE", help="an xplane.pb file, or the folder of one profiling session")
+    parser.add_argument(
+        "profile",
+        metavar="DIR|FILE",
+        help="an xplane.pb or a Chrome trace (*.trace.json, .gz), or the folder of one session",
+    )
     add_axes(parser)
     parser.add_argument("--hlo", metavar="FILE", help="the compiled HLO text of the program, if the profile holds none")
     parser.add_argument("--json", action="store_true", help="print the means as JSON")
