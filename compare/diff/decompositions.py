@@ -101,7 +101,7 @@ def _parts(single: Collective, pool: Sequence[Collective], near: _Near) -> list[
     scatter = _one(single, SCATTER, pool, near) or _ring(single, pool, near)
     if not scatter:
         return []
-    rest = sorted(remove_rows(pool, scatter), key=lambda row: row.gathers != scatter[0].name)
+    rest = sorted(remove_rows(pool, scatter), key=lambda row: row.gathers_result_of != scatter[0].name)
     # The gather may be anywhere in the program: it belongs to the operation that needs the full sum.
     gather = _one(single, GATHER, rest, _can_be_a_result) or _ring(single, rest, near)
     return [*scatter, *gather] if gather else []

@@ -33,12 +33,12 @@ class Operand:
     steers_loop: bool
     """A counter or a predicate that a loop's condition reads."""
     feeds_product: bool = False
-    """What is gathered here is an operand of a product (dot, convolution) of its own scope, with neither a product nor
-    a collective between.  Known where the contract adds partial sums up over these axes; of an all-reduce, where its
-    parts are zero elsewhere, so that it gathers."""
+    """The result feeds a dot or convolution of the same scope directly (no dot or collective between): a gather, not
+    part of a sum.  Computed only where the contract has a sum over these axes; of an all-reduce, only where it is
+    `zero_elsewhere`."""
     zero_elsewhere: bool = False
-    """Of an all-reduce: each device's parts are zero where another's are not, so that it gathers.  Known where the
-    contract adds partial sums up over these axes."""
+    """Of an all-reduce: each device's parts are zero where another's are not, so that it gathers.  Computed only where
+    the contract has a sum over these axes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,12 +104,13 @@ class Collective:
     device_bytes: tuple[Fraction, ...]
     """Sent by each device in one execution."""
     in_exact_branch: bool
+    """Inside a conditional whose predicate was evaluated per device, so that the count is exact."""
     from_parameters: bool
     """Any dataflow at all from an ENTRY parameter."""
     reaches_root: bool
     """Its result reaches ENTRY's root through layout-only instructions."""
-    gathers: str | None
-    """Of an all-gather: the reduce-scatter whose result it carries, if it does."""
+    gathers_result_of: str | None
+    """Of an all-gather: the name of the reduce-scatter whose result it collects."""
     line: int
     """Of the program's text, from 1."""
     text: str
@@ -117,7 +118,7 @@ class Collective:
     """Of an all-gather: the collectives that scatter (in any form) what it is made of, with no product between.  Known
     where the contract has an all-reduce over its axes."""
     part_of: str = ""
-    """The axes over several slices of whose collectives it is one step: within the slices, or between them."""
+    """Of one step of a hierarchical collective over several slices: the axes of the whole collective."""
     changes: "tuple[Change, ...]" = ()
     """What passes did to it after its creation, in order."""
     mesh_groups: Groups = ()

@@ -91,7 +91,7 @@ def test_hugging_faces_attention_gathers_the_whole_cache_under_either_tracer(rep
 
 
 def test_the_headline_cites_the_model_that_everybody_runs(report: Report) -> None:
-    assert "; the unmodified Hugging Face model (hf-torchxla) gathers the same, " in report.sentence
+    assert "; the unmodified Hugging Face model (hf-torchxla) all-gathers the same, " in report.sentence
 
 
 def test_the_twin_gathers_it_under_torchax_too(report: Report) -> None:

@@ -169,7 +169,7 @@ def _row(
         in_exact_branch=site.in_exact_branch,
         from_parameters=flow.from_parameters(site),
         reaches_root=flow.reaches_root(site),
-        gathers=flow.gathers(site) if kind == "all-gather" else None,
+        gathers_result_of=flow.gathers(site) if kind == "all-gather" else None,
         part_of=part,
         mesh_groups=wide,
         op_name=names.op_name,

@@ -228,7 +228,7 @@ def _stretch(value: Value, ndim: int) -> Value:
 
 
 def _deepen(value: Value, outer: int, inner: int) -> Value:
-    """Add iteration dims to a value of an outer activation, for one with more loops around it."""
+    """Add iteration dims to a value of an outer call context, for one with more loops around it."""
     return value.reshape(value.shape[: 1 + outer] + (1,) * (inner - outer) + value.shape[1 + outer :])
 
 

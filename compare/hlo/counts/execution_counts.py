@@ -27,17 +27,18 @@ class Site:
 
     item: Instruction
     frames: tuple[CallContext, ...]
-    """The activations in which it runs."""
+    """The call contexts in which it runs."""
     loops: tuple[Loop, ...]
-    """The loops around its first activation, outermost first."""
+    """The loops around its first call context, outermost first."""
     device_executions: tuple[int, ...]
     executions_are: str
     in_exact_branch: bool
+    """Inside a conditional whose predicate was evaluated per device, so that the count is exact."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Times:
-    """How often an activation runs: a mask [devices, iterations …], and whether it is exact."""
+class _CallCount:
+    """How often a computation runs in one call context: a mask [devices, iterations …], and whether it is exact."""
 
     mask: NDArray[np.bool_]
     extents: tuple[int, ...] = ()
@@ -59,12 +60,12 @@ def count_executions(module: Module, values: Evaluator) -> list[Site]:
     `HloError` where one stands in a computation that nothing calls: what called it is missing.
     """
     items = collective_instructions(module)
-    visits: dict[Instruction, list[tuple[CallContext, _Times]]] = {}
+    visits: dict[Instruction, list[tuple[CallContext, _CallCount]]] = {}
     wanted = _leading_to(module, items)
     for item in (module.at(at) for lines in wanted.values() for at in lines):
         item.check_attributes()
     module.check_calls()
-    always = _Times(np.ones((1,), np.bool_))
+    always = _CallCount(np.ones((1,), np.bool_))
     for count, (frame, times, item) in enumerate(_visit(CallContext(module.entry), always, wanted, values)):
         if count > MOST_VISITS:
             raise item.error(f"more than {MOST_VISITS} ways of calls lead to collectives; this is one of them")
@@ -78,7 +79,7 @@ def count_executions(module: Module, values: Evaluator) -> list[Site]:
 
 
 def _site(
-    item: Instruction, ways: list[tuple[CallContext, _Times]], executions: dict["_Times", NDArray[np.int64]]
+    item: Instruction, ways: list[tuple[CallContext, _CallCount]], executions: dict["_CallCount", NDArray[np.int64]]
 ) -> Site:
     kinds = {times.are for _, times in ways}
     are = next((kind for kind in ("unknown", "upper-bound") if kind in kinds), "exact")
@@ -129,8 +130,8 @@ def _leading_to(module: Module, items: list[Instruction]) -> dict[Computation, l
 
 
 def _visit(
-    frame: CallContext, times: _Times, wanted: dict[Computation, list[int]], values: Evaluator
-) -> Iterator[tuple[CallContext, _Times, Instruction]]:
+    frame: CallContext, times: _CallCount, wanted: dict[Computation, list[int]], values: Evaluator
+) -> Iterator[tuple[CallContext, _CallCount, Instruction]]:
     for at in wanted.get(frame.computation, ()):
         item = frame.computation.at(at)
         if item.opcode == "while":
@@ -158,8 +159,8 @@ def is_collective(item: Instruction) -> bool:
 
 
 def _loop(
-    frame: CallContext, times: _Times, loop: Instruction, wanted: dict[Computation, list[int]], values: Evaluator
-) -> Iterator[tuple[CallContext, _Times, Instruction]]:
+    frame: CallContext, times: _CallCount, loop: Instruction, wanted: dict[Computation, list[int]], values: Evaluator
+) -> Iterator[tuple[CallContext, _CallCount, Instruction]]:
     """The condition runs once more than the body."""
     if condition_of(loop) is body_of(loop):
         raise loop.error("its condition is its body")
@@ -183,8 +184,8 @@ def _loop(
 
 
 def _branches(
-    frame: CallContext, times: _Times, choice: Instruction, values: Evaluator
-) -> Iterator[tuple[CallContext, _Times]]:
+    frame: CallContext, times: _CallCount, choice: Instruction, values: Evaluator
+) -> Iterator[tuple[CallContext, _CallCount]]:
     """Each branch, with the devices and iterations that take it: all of them for an unknown predicate."""
     try:
         taken = values.branch(frame, choice)

@@ -1,6 +1,6 @@
 """Integer and predicate operations of HLO on numpy arrays, with XLA's rules for wrap, shift and division.
 
-An array has the lead dims of its activation (devices, then one per loop), then the dims of the value.
+An array has the lead dims of its call context (devices, then one per loop), then the dims of the value.
 """
 
 import math

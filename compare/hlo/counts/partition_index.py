@@ -32,7 +32,7 @@ def depends_on_partition(index: Instruction) -> bool:
 
 
 def first_call_context(computation: Computation) -> CallContext:
-    """The activation of a computation through its first caller in the text."""
+    """The call context of a computation through its first caller in the text."""
     if not computation.callers:
         return CallContext(computation)
     call = computation.callers[0]

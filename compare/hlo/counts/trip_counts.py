@@ -41,7 +41,7 @@ class Values(Protocol):
 
 
 class TripCounts:
-    """Trip counts, each computed once for each activation of a loop."""
+    """Trip counts, each computed once for each call context of a loop."""
 
     def __init__(self, values: Values):
         self._values = values

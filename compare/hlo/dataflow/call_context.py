@@ -1,10 +1,10 @@
-"""Activations: a computation together with the chain of calls that leads to it from ENTRY."""
+"""Call contexts: a computation together with the chain of calls that leads to it from ENTRY."""
 
 from compare.hlo.text.instruction import Computation, Instruction
 
 
 class CallContext:
-    """One activation of a computation.  ENTRY's has no call; that of a loop's body stands for all its iterations."""
+    """A computation and the chain of calls to it.  ENTRY has no call; a loop's body stands for all its iterations."""
 
     __slots__ = ("_inner", "call", "computation", "depth", "forwards", "in_body", "outer")
 
@@ -19,10 +19,10 @@ class CallContext:
         self.forwards: dict[
             tuple[Instruction, tuple[int, ...]], list[tuple[CallContext, Instruction, tuple[int, ...]]] | None
         ] = {}
-        """Cache of `dataflow.step_through` for values of this activation."""
+        """Cache of `dataflow.step_through` for values of this context."""
 
     def inside(self, call: Instruction, computation: Computation) -> "CallContext":
-        """The activation of `computation` by `call`, an instruction of this one; the same object each time."""
+        """The context of `computation` when `call`, an instruction of this one, calls it; the same object each time."""
         key = (call, computation.name)
         if key not in self._inner:
             self._inner[key] = CallContext(computation, call=call, outer=self)

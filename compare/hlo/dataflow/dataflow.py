@@ -1,6 +1,6 @@
 """Dataflow, one instruction at a time: back to the inputs of a value, or on to its consumers.
 
-A value is (activation, instruction, path): the element at `path` of what the instruction makes; the empty path is all
+A value is (call context, instruction, path): the element at `path` of what the instruction makes; the empty path is all
 of it.  Steps go through tuples, fusions, calls, loop carries, branches, and the halves of asynchronous instructions.
 """
 
@@ -23,7 +23,7 @@ Value = tuple[CallContext, Instruction, tuple[int, ...]]
 SLICE_STARTS = ("slice-start", "dynamic-slice-start")
 """Their result tuple holds the operand, unchanged, and the new slice."""
 
-ASIDE = {"copy-done", "copy", "opt-barrier", "optimization-barrier", "async-update"}
+PASS_THROUGH_OPCODES = {"copy-done", "copy", "opt-barrier", "optimization-barrier", "async-update"}
 """Opcodes whose result is their only operand, unchanged."""
 
 
@@ -36,11 +36,11 @@ def step_through(value: Value) -> list[Value] | None:
     frame, item, path = value
     forwards, key = frame.forwards, (item, path)
     if key not in forwards:
-        forwards[key] = _handed(value)
+        forwards[key] = _sources_of(value)
     return forwards[key]
 
 
-def _handed(value: Value) -> list[Value] | None:
+def _sources_of(value: Value) -> list[Value] | None:
     frame, item, path = value
     opcode = item.opcode
     if path and not item.has(path):
@@ -48,7 +48,7 @@ def _handed(value: Value) -> list[Value] | None:
     if opcode == "get-tuple-element":
         return [(frame, item.operand(0), (item.integer("index"), *path))]
     if opcode == "parameter":
-        return _handed_in(frame, item, path)
+        return _caller_operand(frame, item, path)
     if opcode == "tuple":
         return (
             [(frame, item.operand(path[0]), path[1:])] if path else [(frame, operand, ()) for operand in item.operands]
@@ -63,7 +63,7 @@ def _handed(value: Value) -> list[Value] | None:
     return _asynchronous(value)
 
 
-def _handed_in(frame: CallContext, item: Instruction, path: tuple[int, ...]) -> list[Value] | None:
+def _caller_operand(frame: CallContext, item: Instruction, path: tuple[int, ...]) -> list[Value] | None:
     call, outer = frame.call, frame.outer
     if call is None or outer is None:
         return None
@@ -108,7 +108,7 @@ def _asynchronous(value: Value) -> list[Value] | None:
         return [(frame, item.operand(0), (0, *path))]
     if opcode == "copy-start":
         return [(frame, item.operand(0), path[1:])]
-    if opcode in ASIDE:
+    if opcode in PASS_THROUGH_OPCODES:
         return [(frame, item.operand(0), path)]
     if opcode in ("async-done", "call-done", "slice-done", "dynamic-slice-done", "fusion-done", "custom-call-done"):
         return [(frame, item.operand(0), (1, *path))]
@@ -209,7 +209,7 @@ def consumers_of(value: Value) -> Iterator[Value]:
 
 def _carried_on(user: Instruction, path: tuple[int, ...]) -> tuple[int, ...]:
     """The path of an operand's element in the result of its user; empty (all of it) where unknown."""
-    if user.opcode in ASIDE or user.opcode == "all-reduce-done":
+    if user.opcode in PASS_THROUGH_OPCODES or user.opcode == "all-reduce-done":
         return path
     # A start's tuple is its operands, then its results, which its done hands on.
     return path[1:] if user.opcode.endswith("-done") and path[:1] == (1,) else ()

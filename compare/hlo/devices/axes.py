@@ -155,10 +155,11 @@ def _spell(axes: Mapping[str, int]) -> str:
 
 
 def find_slice_parts(mesh: Mesh, slice_of: Sequence[int]) -> dict[SlicePart, str]:
-    """Groups by what they are a part of: the smallest set of axes (comma-joined) whose groups were cut so.
+    """For axes over several slices: the groups of each hierarchical step (within slices, between slices) -> their axes.
 
     A group over several slices talks in steps: the devices of each slice among themselves, and those of the same place
-    in each slice with each other.  Parts that are the groups of some axes themselves are left out.
+    in each slice with each other.  Of several sets of axes
+    with the same groups, the smallest; groups that are those of some axes themselves are left out.
     """
     parts: dict[SlicePart, str] = {}
     for groups, axes in mesh.by_groups.items():

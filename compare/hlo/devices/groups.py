@@ -21,7 +21,7 @@ _IOTA = re.compile(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
 _MESH = re.compile(r"mesh\[([^\]]*)\](?:\s*,\s*device_ids=\(([^)]*+\)?[^)]*+)\))?\s*\{(.*)\}")
 _AXIS = re.compile(r"\s*(?:'([^']*)'|\"([^\"]*)\"|([\w.\-]+))\s*=\s*(\d+)\s*")
 _REF = re.compile(r"\s*(?:'([^']*)'|\"([^\"]*)\"|([\w.\-]+))\s*(?::\((\d+)\)(\d+))?\s*")
-_TURN = re.compile(r"\[([\d,]+)\](?:T\(([\d,]+)\))?")
+_TRANSPOSED = re.compile(r"\[([\d,]+)\](?:T\(([\d,]+)\))?")
 _PAIR = re.compile(r"\{\s*(\d+)\s*,\s*(\d+)\s*\}")
 
 
@@ -33,7 +33,7 @@ def read_groups(text: str) -> Groups:
     except HloError:
         raise
     except ValueError:  # numbers too long for Python, and dims that numpy cannot lay out
-        raise HloError(f"device groups {text[:80]!r} do not hold what they count") from None
+        raise HloError(f"device groups {text[:80]!r} have sizes whose product is not the number of ids") from None
 
 
 def _read(text: str) -> Groups:
@@ -43,8 +43,8 @@ def _read(text: str) -> Groups:
     if match := _IOTA.fullmatch(text):
         shape, order, turn = _ints(match[1]), _ints(match[2]), match[3]
         if math.prod(shape) != math.prod(order) or len(shape) != 2:
-            raise HloError(f"device groups {text!r} do not hold what they count")
-        _believable(order, text)
+            raise HloError(f"device groups {text!r} have sizes whose product is not the number of ids")
+        _check_num_devices(order, text)
         return _checked(_rows(_iota(order, turn, text).reshape(shape)), text)
     if match := _MESH.fullmatch(text):
         return _checked(_mesh(match, text), text)
@@ -60,7 +60,7 @@ def read_pairs(text: str) -> Groups:
     return pairs
 
 
-def _believable(sizes: tuple[int, ...], text: str) -> None:
+def _check_num_devices(sizes: tuple[int, ...], text: str) -> None:
     if not 0 < math.prod(sizes) <= MOST_DEVICES:
         raise HloError(f"device groups {text!r} are of no believable number of devices")
 
@@ -84,7 +84,7 @@ def _rows(array: NDArray[np.int64]) -> Groups:
 
 
 def _iota(order: tuple[int, ...], turn: str | None, text: str) -> NDArray[np.int64]:
-    """0, 1, … laid out as `order`, its dims then turned."""
+    """0, 1, … laid out as `order`, its dims then transposed."""
     devices = np.arange(math.prod(order)).reshape(order)
     if turn is None:
         return devices
@@ -100,7 +100,7 @@ def _mesh(match: re.Match[str], text: str) -> Groups:
     if not all(axes) or not all(refs):
         raise HloError(f"unknown spelling of device groups: {text!r}")
     sizes = {axis[1] or axis[2] or axis[3]: int(axis[4]) for axis in axes if axis}
-    _believable(tuple(sizes.values()), text)
+    _check_num_devices(tuple(sizes.values()), text)
     devices = _mesh_devices(match[2], tuple(sizes.values()), text)
     cuts: dict[str, set[int]] = {name: {1, size} for name, size in sizes.items()}
     wanted: list[tuple[str, int, int]] = []
@@ -139,21 +139,21 @@ def _along(
     first = [at for at in range(len(pieces)) if at not in last]
     if len(set(last)) != len(last):
         raise HloError(f"device groups {text!r} name an axis twice")
-    turned = devices.reshape(shape).transpose(first + last)
-    return _rows(turned.reshape(math.prod(shape[at] for at in first), -1))
+    transposed = devices.reshape(shape).transpose(first + last)
+    return _rows(transposed.reshape(math.prod(shape[at] for at in first), -1))
 
 
 def _mesh_devices(ids: str | None, sizes: tuple[int, ...], text: str) -> NDArray[np.int64]:
-    """The ids of a mesh, in its order: plain, turned (`[2,4]T(1,0)`), or a list."""
+    """The ids of a mesh, in its order: plain, transposed (`[2,4]T(1,0)`), or a list."""
     if ids is None:
         return np.arange(math.prod(sizes))
-    if turned := _TURN.fullmatch(ids.strip()):
-        _believable(_ints(turned[1]), text)
-        devices = _iota(_ints(turned[1]), turned[2], text).reshape(-1)
+    if transposed := _TRANSPOSED.fullmatch(ids.strip()):
+        _check_num_devices(_ints(transposed[1]), text)
+        devices = _iota(_ints(transposed[1]), transposed[2], text).reshape(-1)
     elif re.fullmatch(r"[\d\s,]+", ids):
         devices = np.array(_ints(ids))
     else:
         raise HloError(f"unknown spelling of device groups: {text!r}")
     if devices.size != math.prod(sizes):
-        raise HloError(f"device groups {text!r} do not hold what they count")
+        raise HloError(f"device groups {text!r} have sizes whose product is not the number of ids")
     return devices

@@ -49,7 +49,7 @@ class DeviceNumbering:
 
     @cached_property
     def places(self) -> tuple[tuple[int, int], ...]:
-        """Of each device of the mesh: its slice, and its place in that slice's program, by the mesh's order."""
+        """Per device of the mesh, in mesh order: (slice, logical device id in that slice's program)."""
         counts = [0] * self.slices
         pairs = []
         for at in self._slice_of:

@@ -13,7 +13,7 @@ from compare.hlo.text.instruction import Instruction
 
 _MATMUL = re.compile(r"(?:^|/)(?:dot_general|dot|\w*(?:einsum|matmul|linear|bmm|addmm|__mm))(?:\.\d+)?(?:\[.*)?$")
 """The last part of an `op_name`: JAX's `dot_general`, torch_xla's `aten__einsum`, `aten__mm` and so on."""
-_MOVES = {"bitcast", "copy", "reshape", "convert", "transpose", "tuple", "get-tuple-element"}
+_LAYOUT_OPS = {"bitcast", "copy", "reshape", "convert", "transpose", "tuple", "get-tuple-element"}
 
 
 def form_of(item: Instruction, frame: CallContext | None, *, kind: str, pairs: Groups, mesh: Mesh) -> str:
@@ -63,7 +63,7 @@ def _only_sliced(item: Instruction) -> bool:
                 if not any(map(depends_on_partition, user.operands[1:])):
                     return False
                 sliced = True
-            elif user.opcode in _MOVES and user is not user.computation.root:
+            elif user.opcode in _LAYOUT_OPS and user is not user.computation.root:
                 todo.append(user)
             else:
                 return False
@@ -84,7 +84,7 @@ def feeds(item: Instruction, target: str) -> bool:
         for user in todo.pop().users:
             if f'custom_call_target="{target}"' in user.text:
                 return True
-            if user.opcode in _MOVES:
+            if user.opcode in _LAYOUT_OPS:
                 todo.append(user)
     return False
 

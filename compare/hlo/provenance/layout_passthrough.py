@@ -15,7 +15,16 @@ from compare.hlo.dataflow.dataflow import SLICE_STARTS, Value, step_through
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import Array
 
-_FIRST = {"bitcast", "bitcast-convert", "convert", "reshape", "transpose", "slice", "dynamic-slice", "pad"}
+_DATA_IS_FIRST_OPERAND = {
+    "bitcast",
+    "bitcast-convert",
+    "convert",
+    "reshape",
+    "transpose",
+    "slice",
+    "dynamic-slice",
+    "pad",
+}
 """Opcodes whose first operand is the data that is laid out anew."""
 
 _COPIES = {
@@ -25,12 +34,12 @@ _COPIES = {
 """Custom calls that copy, or only annotate placement."""
 
 _TARGET = re.compile(r'custom_call_target="([^"]*)"')
-_MOVES = {"all-gather", "all-to-all", "collective-permute", "ragged-all-to-all"}
+_DATA_MOVING_COLLECTIVES = {"all-gather", "all-to-all", "collective-permute", "ragged-all-to-all"}
 _ASYNCHRONOUS = {"AsyncCollectiveStart", "AsyncCollectiveDone"}
 _PADDING = re.compile(r"(-?\d+)_(-?\d+)(?:_(\d+))?")
 _ZERO = re.compile(r"-?0(?:\.0*)?")
-_SPREAD = 1
-_UPDATED = 2
+_WAS_BROADCAST = 1
+_WAS_UPDATED = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +80,16 @@ def trace_sources(
         if before is None and moves:
             before = _moved(value)
         if before is None and item.opcode == "broadcast":
-            before, marks = [(frame, item.operand(0), ())], marks | _SPREAD
+            before, marks = [(frame, item.operand(0), ())], marks | _WAS_BROADCAST
         elif before is None and updates and item.opcode in ("dynamic-update-slice", "scatter"):
-            before, marks = [(frame, item.operand(path[0] if path else 0), ())], marks | _UPDATED
+            before, marks = [(frame, item.operand(path[0] if path else 0), ())], marks | _WAS_UPDATED
         elif before is None and updates and item.opcode == "select" and _is_float(item):
-            before, marks = [(frame, operand, ()) for operand in item.operands[1:]], marks | _UPDATED
+            before, marks = [(frame, operand, ()) for operand in item.operands[1:]], marks | _WAS_UPDATED
         if before is not None:
             fresh = [(source, marks) for source in before if (source, marks) not in seen]
             seen.update(fresh)
             todo += fresh
-        elif item.opcode == "constant" and not marks & _UPDATED:
+        elif item.opcode == "constant" and not marks & _WAS_UPDATED:
             constants = True
         elif _is_parameter(item, marks, caches):
             parameters.add(item.integer(""))
@@ -95,9 +104,9 @@ def _is_float(item: Instruction) -> bool:
 
 def _is_parameter(item: Instruction, marks: int, caches: frozenset[int]) -> bool:
     """True for an ENTRY parameter that was not broadcast, and not updated unless it is a cache."""
-    if item.opcode != "parameter" or not item.computation.is_entry or marks & _SPREAD:
+    if item.opcode != "parameter" or not item.computation.is_entry or marks & _WAS_BROADCAST:
         return False
-    return not marks & _UPDATED or item.integer("") in caches
+    return not marks & _WAS_UPDATED or item.integer("") in caches
 
 
 def _before(value: Value) -> list[Value] | None:
@@ -105,7 +114,7 @@ def _before(value: Value) -> list[Value] | None:
     forwarded = step_through(value) if _only_hands_on(item) else None
     if forwarded is not None:
         return forwarded
-    if item.opcode in _FIRST or item.opcode in SLICE_STARTS:
+    if item.opcode in _DATA_IS_FIRST_OPERAND or item.opcode in SLICE_STARTS:
         return [(frame, item.operand(0), ())]
     if item.opcode == "concatenate":
         return [(frame, operand, ()) for operand in item.operands]
@@ -124,7 +133,7 @@ def _moved(value: Value) -> list[Value] | None:
     frame, item, path = value
     if item.opcode == "custom-call" and _target(item) in _ASYNCHRONOUS:
         return [(frame, operand, ()) for operand in item.operands]
-    if item.opcode.removesuffix("-start") not in _MOVES:
+    if item.opcode.removesuffix("-start") not in _DATA_MOVING_COLLECTIVES:
         return None
     at = path[1:] if item.opcode.endswith("-start") else path
     return [(frame, item.operand(at[0]), ())] if at else [(frame, operand, ()) for operand in item.operands]
@@ -132,7 +141,7 @@ def _moved(value: Value) -> list[Value] | None:
 
 def moves_data(item: Instruction) -> bool:
     """True for a collective (or a part of an asynchronous one) that only moves data."""
-    return item.opcode.removesuffix("-start") in _MOVES or _target(item) in _ASYNCHRONOUS
+    return item.opcode.removesuffix("-start") in _DATA_MOVING_COLLECTIVES or _target(item) in _ASYNCHRONOUS
 
 
 def zero_elsewhere(value: Value) -> bool:

@@ -9,7 +9,7 @@ from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import Array
 
 _Loop = tuple[CallContext, Instruction]
-"""A `while` and its activation."""
+"""A `while` and its call context."""
 
 
 class LoopControl:

@@ -64,7 +64,7 @@ class Provenance:
         self._into_products: dict[str, dict[Value, bool]] = {}
 
     def frames(self, site: Site) -> tuple[CallContext, ...]:
-        """Its activations; an uncalled computation is analysed by itself."""
+        """Its call contexts; an uncalled computation is analysed by itself."""
         return site.frames or (CallContext(site.item.computation),)
 
     def names(self, site: Site, *, kind: str, scope: str) -> Names:

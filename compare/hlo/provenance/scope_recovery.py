@@ -29,7 +29,7 @@ class ScopeRecovery:
         self._is_own = is_own
         self._back = _remembered(back)
         self._on = _remembered(on)
-        self._barren: dict[tuple[_Step, frozenset[str]], set[Value]] = {}
+        self._dead_ends: dict[tuple[_Step, frozenset[str]], set[Value]] = {}
 
     def nearest(self, value: Value, made_from: Iterable[Value], *, wanted: frozenset[str]) -> str | None:
         """The nearest scope before `value`, which is made from `made_from`, or else after it.
@@ -78,8 +78,8 @@ class ScopeRecovery:
 
     def _search(self, begin: Iterable[Value], step: _Step, accepted: frozenset[str]) -> str | None:
         """Breadth first; within a level in text order."""
-        barren = self._barren.setdefault((step, accepted), set())
-        level = [value for value in begin if value not in barren]
+        dead_ends = self._dead_ends.setdefault((step, accepted), set())
+        level = [value for value in begin if value not in dead_ends]
         seen = set(level)
         while level:
             named = [value for value in level if (item := trace_scope(value)) and self._sources.scope(item) in accepted]
@@ -89,11 +89,11 @@ class ScopeRecovery:
             following: list[Value] = []
             for value in level:
                 for neighbour in step(value):
-                    if neighbour not in seen and neighbour not in barren:
+                    if neighbour not in seen and neighbour not in dead_ends:
                         seen.add(neighbour)
                         following.append(neighbour)
             level = following
-        barren |= seen
+        dead_ends |= seen
         return None
 
 

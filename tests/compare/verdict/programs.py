@@ -50,8 +50,8 @@ def collective(
         step_wire_bytes=int(step + Fraction(1, 2)) if known else None, source_line=None, operands=parts,
         loops=tuple(Loop(name=f"while.{n}", trip_count=trips) for n, trips in enumerate(loops)),
         device_executions=times if known else (), device_bytes=tuple(sent), in_exact_branch=in_exact_branch,
-        from_parameters=from_parameters, reaches_root=reaches_root, gathers=None, scattered_by=scattered_by, line=1,
-        text="", part_of=part_of,
+        from_parameters=from_parameters, reaches_root=reaches_root, gathers_result_of=None,
+        scattered_by=scattered_by, line=1, text="", part_of=part_of,
     )  # fmt: skip
 
 

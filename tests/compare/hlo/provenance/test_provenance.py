@@ -169,9 +169,9 @@ def test_an_all_gather_of_what_a_reduce_scatter_made_says_so():
     scatter = f"rs = f32[2]{{0}} reduce-scatter(w), dimensions={{0}}, {REDUCE}"
     gather = f"all-gather(c), dimensions={{0}}, {ALL}"
     plain = rows(entry(scatter, "c = f32[2]{0} copy(rs)", f"g = f32[8]{{0}} {gather}"))
-    assert [row.gathers for row in plain] == [None, "rs"]
+    assert [row.gathers_result_of for row in plain] == [None, "rs"]
     changed = rows(entry(scatter, "c = f32[2]{0} negate(rs)", f"g = f32[8]{{0}} {gather}"))
-    assert [row.gathers for row in changed] == [None, None]
+    assert [row.gathers_result_of for row in changed] == [None, None]
 
 
 def test_only_dataflow_from_parameters_counts():
