@@ -23,13 +23,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--arm", metavar="ARM", default="", help="only this framework")
     parser.add_argument("--phase", metavar="PHASE", default="", help="only this phase")
     parser.add_argument("--cell", metavar="CELL", default="", help="only this cell, like tpu or cpu (default: all)")
-    asked = parser.parse_args(argv)
-    run = read_run(asked.run)
-    with open_export(asked.out) as folder:
-        programs = select_programs(run, arm=asked.arm, phase=asked.phase, cell=asked.cell)
-        names = [TARGETS[asked.to](program, folder) for program in programs]
-        folder.finish(to=asked.to, names=names)
-    print(*(asked.out / name for name in names), sep="\n")
+    options = parser.parse_args(argv)
+    run = read_run(options.run)
+    with open_export(options.out) as folder:
+        programs = select_programs(run, arm=options.arm, phase=options.phase, cell=options.cell)
+        names = [TARGETS[options.to](program, folder) for program in programs]
+        folder.finish(to=options.to, names=names)
+    print(*(options.out / name for name in names), sep="\n")
     return 0
 
 

@@ -32,32 +32,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--phase", metavar="PHASE", default="", help="of a run folder: prefill or decode")
     add("--cell", metavar="CELL", default="", help="of a run folder: this cell")
     add_axes(parser)
-    asked = parser.parse_args(argv)
-    if asked.list:
-        _print_list(as_json=asked.json)
+    options = parser.parse_args(argv)
+    if options.list:
+        _print_list(as_json=options.json)
         return 0
-    if asked.trace is None or not asked.metric:
+    if options.trace is None or not options.metric:
         parser.error("give --trace DIR and --metric NAME, or --list")
-    metric = find_metric(asked.metric)
-    phase = asked.phase or {"ttft": "prefill", "tpot": "decode"}.get(metric.name, "")
-    if not asked.trace.exists():
-        raise MetricError(f"{asked.trace}: no such file or directory")
+    metric = find_metric(options.metric)
+    phase = options.phase or {"ttft": "prefill", "tpot": "decode"}.get(metric.name, "")
+    if not options.trace.exists():
+        raise MetricError(f"{options.trace}: no such file or directory")
     subject = read_subject(Request(
-        trace=asked.trace, axes=axes_of(asked), mesh=asked.mesh or "", hlo=read_file(asked.hlo) if asked.hlo else None,
-        microbatches=asked.microbatches, arm=asked.arm, phase=phase, cell=asked.cell,
+        trace=options.trace, axes=axes_of(options), mesh=options.mesh or "",
+        hlo=read_file(options.hlo) if options.hlo else None,
+        microbatches=options.microbatches, arm=options.arm, phase=phase, cell=options.cell,
     ))  # fmt: skip
-    found, why_not = None, None
+    value, why_not = None, None
     try:
-        found = metric.measure(subject)
+        value = metric.measure(subject)
     except NotApplicable as reason:
         why_not = str(reason)
         print(f"{metric.name}: {why_not}", file=sys.stderr)
-    number = NOT_APPLICABLE if found is None else found.number
-    if asked.json:
+    number = NOT_APPLICABLE if value is None else value.number
+    if options.json:
         print_json({
             "metric": metric.name, "value": number, "unit": metric.unit, "not_applicable": why_not,
             "source": subject.timeline.source, "label": subject.timeline.label,
-            "details": {} if found is None else dict(found.details), "notes": list(subject.tracks.notes),
+            "details": {} if value is None else dict(value.details), "notes": list(subject.tracks.notes),
         })  # fmt: skip
     else:
         print(number)

@@ -37,16 +37,16 @@ def read_card(folder: Path) -> Card | None:
 
     `MetricError` where there are several, or it cannot be read.
     """
-    found = sorted(path for path in folder.iterdir() if path.suffix in (".yaml", ".yml") and path.is_file())
-    if not found:
+    cards = sorted(path for path in folder.iterdir() if path.suffix in (".yaml", ".yml") and path.is_file())
+    if not cards:
         return None
-    if len(found) > 1:
-        names = ", ".join(path.name for path in found[:3])
-        raise MetricError(f"{folder} has {len(found)} cards ({names}); a trace directory has one")
+    if len(cards) > 1:
+        names = ", ".join(path.name for path in cards[:3])
+        raise MetricError(f"{folder} has {len(cards)} cards ({names}); a trace directory has one")
     try:
-        content = yaml.safe_load(found[0].read_text(encoding="utf-8"))
+        content = yaml.safe_load(cards[0].read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise MetricError(f"{found[0]} is no YAML: {error}") from None
+        raise MetricError(f"{cards[0]} is no YAML: {error}") from None
     if not isinstance(content, dict):
-        raise MetricError(f"{found[0]} is no workload card: it has no keys")
-    return Card(found[0], content)
+        raise MetricError(f"{cards[0]} is no workload card: it has no keys")
+    return Card(cards[0], content)

@@ -101,14 +101,14 @@ class Subject:
             tables.append(inside.assign(weight=track.weight))
         if not tables:
             raise NotApplicable("the trace shows no device")
-        found = pd.concat(tables, ignore_index=True)
-        names, kinds = found["collective"].astype(str), found["kind"].astype(str)
+        comms = pd.concat(tables, ignore_index=True)
+        names, kinds = comms["collective"].astype(str), comms["kind"].astype(str)
         known = {row.name: float(max(map(len, row.groups), default=0)) for row in self.rows}
         size = names.map(known).astype(np.float64)
-        if "group_size" in found:
-            size = size.fillna(found["group_size"])
+        if "group_size" in comms:
+            size = size.fillna(comms["group_size"])
         size = size.where(kinds.ne("collective-permute"))
-        return found.assign(group_size=size, bus_factor=_bus_factors(kinds, size))
+        return comms.assign(group_size=size, bus_factor=_bus_factors(kinds, size))
 
 
 def _bus_factors(kinds: "pd.Series[str]", sizes: "pd.Series[float]") -> "pd.Series[float]":
@@ -161,16 +161,16 @@ def _choose(run: Run, request: Request) -> JudgedProgram:
     """The one program that is meant.  `MetricError`, listing them, where there are several."""
     words = (request.arm, request.phase, request.cell)
     compiled = [result for result in run.results if result.hlo is not None]
-    found = [
-        result for result in compiled if all(word in ("", own) for word, own in zip(words, result.key, strict=True))
+    results = [
+        result for result in compiled if all(word in ("", part) for word, part in zip(words, result.key, strict=True))
     ]
-    if len(found) > 1 and not request.cell:
-        found = [result for result in found if result.cell == DEFAULT_CELL] or found
-    if len(found) != 1:
-        there = ", ".join("/".join(result.key) for result in found or compiled)
-        many = "no program of these words" if not found else f"{len(found)} programs"
-        raise MetricError(f"{run.folder} has {many}; choose with --arm, --phase and --cell from {there or 'none'}")
-    (program,) = judge_programs(run.case, found)
+    if len(results) > 1 and not request.cell:
+        results = [result for result in results if result.cell == DEFAULT_CELL] or results
+    if len(results) != 1:
+        names = ", ".join("/".join(result.key) for result in results or compiled)
+        many = "no program of these words" if not results else f"{len(results)} programs"
+        raise MetricError(f"{run.folder} has {many}; choose with --arm, --phase and --cell from {names or 'none'}")
+    (program,) = judge_programs(run.case, results)
     if program.module is None:
         raise MetricError(program.result.error or f"{'/'.join(program.result.key)} cannot be read")
     return program

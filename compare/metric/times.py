@@ -83,17 +83,17 @@ def _check_inference(subject: Subject) -> Card:
 
 def communication_fraction(subject: Subject) -> Value:
     """Communication ÷ step."""
-    told = _per_step(subject)
-    share = applicable(told.communication_fraction, NO_DEVICE)
+    per_step = _per_step(subject)
+    share = applicable(per_step.communication_fraction, NO_DEVICE)
     return Value(
-        _percent(share), {"communication_s": _seconds(told.communication_ns), "step_s": _seconds(told.step_ns)}
+        _percent(share), {"communication_s": _seconds(per_step.communication_ns), "step_s": _seconds(per_step.step_ns)}
     )
 
 
 def communication_ratio(subject: Subject) -> Value:
     """Communication ÷ the time in which the device computes or communicates."""
-    told, busy = _per_step(subject), _busy_ns(subject)
-    communication = applicable(told.communication_ns, NO_DEVICE)
+    per_step, busy = _per_step(subject), _busy_ns(subject)
+    communication = applicable(per_step.communication_ns, NO_DEVICE)
     if not busy:
         raise NotApplicable("no device does anything in a step")
     return Value(100 * communication / busy, {"communication_s": communication / 1e9, "busy_s": busy / 1e9})
@@ -111,20 +111,22 @@ def _busy_ns(subject: Subject) -> float:
 
 def total_communication_time(subject: Subject) -> Value:
     """Of one device in one step."""
-    told = _per_step(subject)
-    by_kind: dict[str, Detail] = {kind: _seconds(part.communication_ns) for kind, part in told.by_kind.items()}
-    by_axes: dict[str, Detail] = {axes: _seconds(part.communication_ns) for axes, part in told.by_axes.items()}
-    found = applicable(told.communication_ns, NO_DEVICE)
-    return Value(found / 1e9, {"by_kind_s": by_kind, "by_axes_s": by_axes})
+    per_step = _per_step(subject)
+    by_kind: dict[str, Detail] = {kind: _seconds(part.communication_ns) for kind, part in per_step.by_kind.items()}
+    by_axes: dict[str, Detail] = {axes: _seconds(part.communication_ns) for axes, part in per_step.by_axes.items()}
+    total_ns = applicable(per_step.communication_ns, NO_DEVICE)
+    return Value(total_ns / 1e9, {"by_kind_s": by_kind, "by_axes_s": by_axes})
 
 
 def compute_comm_overlap(subject: Subject) -> Value:
     """Hidden ÷ communication."""
-    told = _per_step(subject)
-    if told.communication_ns == 0:
+    per_step = _per_step(subject)
+    if per_step.communication_ns == 0:
         raise NotApplicable("no step communicates: there is nothing to overlap")
-    share = applicable(told.overlap, NO_DEVICE)
-    return Value(_percent(share), {"hidden_s": _seconds(told.hidden_ns), "exposed_s": _seconds(told.exposed_ns)})
+    share = applicable(per_step.overlap, NO_DEVICE)
+    return Value(
+        _percent(share), {"hidden_s": _seconds(per_step.hidden_ns), "exposed_s": _seconds(per_step.exposed_ns)}
+    )
 
 
 def _percent(share: float) -> float:
@@ -156,12 +158,12 @@ def bubble_size_pipeline(subject: Subject) -> Value:
     """Bubble ÷ ticks of the pipeline."""
     stages, microbatches = subject.stages, _microbatches(subject)
     ticks = find_ticks(subject.tracks, stages, microbatches=microbatches)
-    found = summarize_pipeline(subject.tracks, ticks, microbatches=microbatches, num_stages=max(stages) + 1)
-    if found is None:
+    pipeline = summarize_pipeline(subject.tracks, ticks, microbatches=microbatches, num_stages=max(stages) + 1)
+    if pipeline is None:
         raise NotApplicable(f"no {microbatches + max(stages)} ticks of a pipeline: no such collectives of its shift")
-    shares: dict[str, Detail] = {str(stage.stage): stage.bubble_share for stage in found.stages}
-    whole = applicable(found.bubble_share, "the ticks take no time")
-    return Value(whole, {"gpipe_bubble_share": found.gpipe_bubble_share, "by_stage": shares})
+    shares: dict[str, Detail] = {str(stage.stage): stage.bubble_share for stage in pipeline.stages}
+    whole = applicable(pipeline.bubble_share, "the ticks take no time")
+    return Value(whole, {"gpipe_bubble_share": pipeline.gpipe_bubble_share, "by_stage": shares})
 
 
 def _microbatches(subject: Subject) -> int:
@@ -228,8 +230,8 @@ def memory_transfer_overhead(subject: Subject) -> Value:
     """The part of a step in which local copies run, and nothing computes or communicates."""
     copies, tracks = local_copies(subject), subject.tracks
     alone = 0.0
-    for track, own in _by_device(subject, copies):
-        moving, busy = Union.of(*spans(own)), _working(subject, track)
+    for track, of_device in _by_device(subject, copies):
+        moving, busy = Union.of(*spans(of_device)), _working(subject, track)
         total = moving.inside(track.begins, track.ends) - (moving & busy).inside(track.begins, track.ends)
         alone += track.weight * float(total[track.known].sum())
     mean = alone / max(tracks.known_device_steps, 1)
@@ -240,8 +242,8 @@ def memory_transfer_overhead(subject: Subject) -> Value:
 def _working(subject: Subject, track: DeviceTrack) -> Union:
     """When the device computes anything but a wait for a copy, or communicates."""
     events = subject.timeline.events
-    own = events[events["device"].eq(track.device) & events["role"].eq(COMPUTE)]
-    other = own[~own["hlo_op"].astype(str).str.contains(_COPY_OP)]
+    computes = events[events["device"].eq(track.device) & events["role"].eq(COMPUTE)]
+    other = computes[~computes["hlo_op"].astype(str).str.contains(_COPY_OP)]
     return Union.of(*spans(other)) | Union.of(track.starts, track.stops)
 
 
@@ -268,10 +270,10 @@ def local_copies(subject: Subject) -> pd.DataFrame:
     where there is none.
     """
     events, asides = subject.timeline.events, subject.timeline.asides
-    own = events[events["role"].eq(PART) & events["kind"].astype(str).eq("")]
-    spanning = [part for part in (own, asides) if len(part)]
-    found = [part[part["hlo_op"].astype(str).str.contains(_COPY)] for part in spanning]
-    table = pd.concat(found, ignore_index=True) if any(map(len, found)) else _paired(events)
+    parts = events[events["role"].eq(PART) & events["kind"].astype(str).eq("")]
+    spanning = [part for part in (parts, asides) if len(part)]
+    tables = [part[part["hlo_op"].astype(str).str.contains(_COPY)] for part in spanning]
+    table = pd.concat(tables, ignore_index=True) if any(map(len, tables)) else _paired(events)
     if table.empty:
         raise NotApplicable("the trace shows no local copies from start to done")
     accessed = table["accessed_bytes"] if "accessed_bytes" in table else pd.Series(np.nan, index=table.index)

@@ -21,18 +21,22 @@ _NO_AXES = "the axes of the collectives are not known; give --mesh or --axes, an
 def bandwidth(subject: Subject, kind: str) -> Value:
     """The median bus bandwidth of a kind's executions, GB/s."""
     rows = subject.communications
-    own = rows[rows["kind"].astype(str).eq(kind) & rows["step"].ge(0)]
-    if own.empty:
+    executions = rows[rows["kind"].astype(str).eq(kind) & rows["step"].ge(0)]
+    if executions.empty:
         raise NotApplicable(f"no step has any {kind}")
-    if own["group_size"].isna().all():
+    if executions["group_size"].isna().all():
         raise NotApplicable(_NO_GROUPS)
-    rates = own["payload_bytes"] * own["bus_factor"] / own["duration_ns"].where(own["duration_ns"] > 0)
-    found = own.assign(rate=rates)
-    median = applicable(weighted_median(found, "rate"), _NO_BYTES)
-    known = found[found["rate"].notna()]
+    rates = (
+        executions["payload_bytes"]
+        * executions["bus_factor"]
+        / executions["duration_ns"].where(executions["duration_ns"] > 0)
+    )
+    rated = executions.assign(rate=rates)
+    median = applicable(weighted_median(rated, "rate"), _NO_BYTES)
+    known = rated[rated["rate"].notna()]
     at = [0.0, 0.25, 0.5, 0.75, 1.0]
     spread = quantiles(known["rate"].to_numpy(np.float64), known["weight"].to_numpy(np.int64), at)
-    return Value(median, {"executions": len(own), "quartiles_gb_per_s": [*spread]})
+    return Value(median, {"executions": len(executions), "quartiles_gb_per_s": [*spread]})
 
 
 def volume(subject: Subject, kind: str | None) -> Value:
@@ -116,7 +120,8 @@ def scale_up_bw_utility(subject: Subject) -> Value:
     rates = Hardware.of(plan.topology.generation)
     faster = replace(rates, link_bytes_per_ns=2 * rates.link_bytes_per_ns)
     once, twice = (
-        float(model_step(module, rows, plan, hardware=own).steps["duration_ns"].max()) for own in (rates, faster)
+        float(model_step(module, rows, plan, hardware=hardware).steps["duration_ns"].max())
+        for hardware in (rates, faster)
     )
     return Value(100 * (once - twice) / once, {"step_s": once / 1e9, "step_with_twice_the_rate_s": twice / 1e9})
 
@@ -141,19 +146,21 @@ def _hockney(subject: Subject) -> tuple[float, float, dict[str, Detail]]:
     """α and β of all-reduces, and those of every kind that a ring does in n − 1 steps, or twice as many."""
     rows = subject.communications
     rows = rows[rows["step"].ge(0)]
-    found: dict[str, Detail] = {}
+    by_kind: dict[str, Detail] = {}
     why = "no step has any all-reduce"
     for kind in _STEPS:
-        own = rows[rows["kind"].astype(str).eq(kind)]
-        if own.empty:
+        executions = rows[rows["kind"].astype(str).eq(kind)]
+        if executions.empty:
             continue
-        fit, problem = _fit(own, _STEPS[kind])
+        fit, problem = _fit(executions, _STEPS[kind])
         why = problem if kind == "all-reduce" else why
-        found[kind] = {"alpha_s": fit[0], "beta_s_per_byte": fit[1], "executions": len(own)} if fit else problem
-    own_kind = found.get("all-reduce")
-    if not isinstance(own_kind, dict):
+        by_kind[kind] = (
+            {"alpha_s": fit[0], "beta_s_per_byte": fit[1], "executions": len(executions)} if fit else problem
+        )
+    all_reduce = by_kind.get("all-reduce")
+    if not isinstance(all_reduce, dict):
         raise NotApplicable(why)
-    return float(own_kind["alpha_s"]), float(own_kind["beta_s_per_byte"]), found
+    return float(all_reduce["alpha_s"]), float(all_reduce["beta_s_per_byte"]), by_kind
 
 
 def _fit(rows: pd.DataFrame, rings: int) -> tuple[tuple[float, float] | None, str]:

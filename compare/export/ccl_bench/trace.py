@@ -51,23 +51,23 @@ class _Operations:
     def args(self, name: str, collective: str) -> Args:
         """The `args` that every event of an instruction has."""
         item, row = self.instructions.get(name), self.rows.get(collective)
-        found: Args = {"hlo_op": name}
+        facts: Args = {"hlo_op": name}
         if row is not None:
             size = max(map(len, row.groups), default=self.module.num_partitions)
-            found["hlo_category"] = _part(row.kind, name)
-            found["bytes_accessed"] = found["raw_bytes_accessed"] = str(_exchanged_bytes(row, size))
-            found["shape_with_layout"] = self.instructions[row.name].shape_text
-            found["tf_op"] = self.instructions[row.name].op_name
+            facts["hlo_category"] = _part(row.kind, name)
+            facts["bytes_accessed"] = facts["raw_bytes_accessed"] = str(_exchanged_bytes(row, size))
+            facts["shape_with_layout"] = self.instructions[row.name].shape_text
+            facts["tf_op"] = self.instructions[row.name].op_name
         if item is None:
-            return found
-        found["long_name"] = _line(item)
+            return facts
+        facts["long_name"] = _line(item)
         if row is None:
-            found["hlo_category"] = category_of(item)
-            found["tf_op"] = item.op_name
-            found["shape_with_layout"] = item.shape_text[:_LONGEST]
+            facts["hlo_category"] = category_of(item)
+            facts["tf_op"] = item.op_name
+            facts["shape_with_layout"] = item.shape_text[:_LONGEST]
             if item.opcode not in ("while", "conditional", "call"):
-                found["bytes_accessed"] = found["raw_bytes_accessed"] = str(_accessed_bytes(item))
-        return found
+                facts["bytes_accessed"] = facts["raw_bytes_accessed"] = str(_accessed_bytes(item))
+        return facts
 
 
 def _part(kind: str, name: str) -> str:
@@ -109,11 +109,11 @@ def write_trace(timeline: Timeline, module: Module, rows: tuple[Collective, ...]
     shown = sorted(timeline.stands_for)
     several = sum(len(timeline.events[timeline.events["device"].eq(device)]) * len(timeline.stands_for[device])
                   for device in shown) <= MOST_EVENTS  # fmt: skip
-    own: dict[str, object] = {"source": timeline.source, "label": timeline.label}
+    about: dict[str, object] = {"source": timeline.source, "label": timeline.label}
     if not several:
-        own["stands_for"] = {str(device): list(alike) for device, alike in timeline.stands_for.items()}
+        about["stands_for"] = {str(device): list(alike) for device, alike in timeline.stands_for.items()}
     devices = {alike: device for device in shown for alike in (timeline.stands_for[device] if several else (device,))}
-    head = {"displayTimeUnit": "ns", "metadata": {"highres-ticks": True, OWN_KEY: own}}
+    head = {"displayTimeUnit": "ns", "metadata": {"highres-ticks": True, OWN_KEY: about}}
     parts = [b",\n".join(map(msgspec.json.encode, _host(timeline)))]
     templates: dict[tuple[str, str], Args] = {}
     for device in sorted(devices):

@@ -29,12 +29,12 @@ def select_programs(run: Run, *, arm: str = "", phase: str = "", cell: str = "")
     results = [
         result
         for result in run.results
-        if result.hlo is not None and all(word in ("", own) for word, own in zip(wanted, result.key, strict=True))
+        if result.hlo is not None and all(word in ("", part) for word, part in zip(wanted, result.key, strict=True))
     ]
     if not results:
-        there = ", ".join("/".join(result.key) for result in run.results if result.hlo is not None)
-        asked = "/".join(word or "*" for word in wanted)
-        raise ExportError(f"{run.folder} has no compiled program {asked}; it has {there or 'none at all'}")
+        compiled = ", ".join("/".join(result.key) for result in run.results if result.hlo is not None)
+        words = "/".join(word or "*" for word in wanted)
+        raise ExportError(f"{run.folder} has no compiled program {words}; it has {compiled or 'none at all'}")
     for result in results:
         (program,) = judge_programs(run.case, [result])
         times = build_timelines([program], folder=run.folder)

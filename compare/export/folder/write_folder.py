@@ -53,15 +53,15 @@ def _refuse_others(place: Path) -> None:
         return
     if not place.is_dir():
         raise ExportError(f"{place} is no folder; choose another with --out")
-    there = {path.name for path in place.iterdir()}
-    if not there:
+    names = {path.name for path in place.iterdir()}
+    if not names:
         return
     try:
-        written = read_json(place / MARK) if MARK in there else {}
+        written = read_json(place / MARK) if MARK in names else {}
     except (OSError, MeshError):
         written = {}
-    own = written.get("folders") if isinstance(written, dict) else None
-    others = there - {MARK, *(own if isinstance(own, list) else ())}
-    if MARK not in there or others:
-        named = ", ".join(sorted(others or there)[:3])
+    folders = written.get("folders") if isinstance(written, dict) else None
+    others = names - {MARK, *(folders if isinstance(folders, list) else ())}
+    if MARK not in names or others:
+        named = ", ".join(sorted(others or names)[:3])
         raise ExportError(f"{place} holds what no export wrote ({named}); choose another with --out")

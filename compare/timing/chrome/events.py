@@ -152,11 +152,11 @@ class _Columns:
         self.pieces.append((
             self._kinds_of(piece, events, args, places), self._threads_of(events),
             np.array([event.ts for event in events], np.float64), np.array([event.dur for event in events], np.float64),
-            np.array([own.device_offset_ps for own in args], np.float64),
-            np.array([own.device_duration_ps for own in args], np.float64),
-            np.array([own.wait_ps for own in args], np.float64),
-            _whole([own.run_id for own in args]),
-            _whole([own.step_num for own in args]),
+            np.array([row.device_offset_ps for row in args], np.float64),
+            np.array([row.device_duration_ps for row in args], np.float64),
+            np.array([row.wait_ps for row in args], np.float64),
+            _whole([row.run_id for row in args]),
+            _whole([row.step_num for row in args]),
         ))  # fmt: skip
 
     def _kinds_of(
@@ -164,15 +164,15 @@ class _Columns:
     ) -> NDArray[np.int32]:
         by_line, by_name, nothing = self.by_line, self.by_name, _NOTHING
         kinds: list[int] = []
-        for at, (event, own) in enumerate(zip(events, args, strict=True)):
-            line, name = own.long_name, event.name
+        for at, (event, row) in enumerate(zip(events, args, strict=True)):
+            line, name = row.long_name, event.name
             if line is not nothing:
                 latest = by_line.get(name)
                 if latest is None or latest[0] != line:
                     code = self._code(_kind(name, piece.facts(places[at] if places else at)))
                     latest = by_line[name] = line.copy(), code
                 kinds.append(latest[1])
-            elif own.hlo_category is not nothing:
+            elif row.hlo_category is not nothing:
                 kinds.append(self._code(_kind(name, piece.facts(places[at] if places else at))))
             else:
                 known = by_name.get(name)
@@ -334,11 +334,11 @@ class _Source:
 
     def _learn(self, text: bytes) -> None:
         try:
-            found = msgspec.json.decode(text)
+            keys = msgspec.json.decode(text)
         except (msgspec.DecodeError, RecursionError) as error:
             raise TimingError(f"no JSON of a trace: {error}") from None
-        if isinstance(found, dict):
-            self.about |= found
+        if isinstance(keys, dict):
+            self.about |= keys
 
     def _last(self, rest: bytes, odd: Counter[str]) -> _Text:
         """What is left, without what closes the trace."""

@@ -72,8 +72,8 @@ class ChromeLine:
             return np.argsort(np.argsort(self.start_ns(0), kind="stable"), kind="stable")
         if stat not in self._trace.events.whole:
             return np.full(len(self), missing, np.int64)
-        found = self._trace.events.whole[stat][self._rows]
-        return np.where(found == -1, missing, found)
+        values = self._trace.events.whole[stat][self._rows]
+        return np.where(values == -1, missing, values)
 
     def floats(self, stat: str) -> Floats:
         if stat == "shown_bytes":
@@ -81,8 +81,8 @@ class ChromeLine:
         if stat in ("bytes_accessed", "model_flops"):
             of_kind = np.array([getattr(kind, stat) for kind in self._trace.events.kinds], np.float64)
             return of_kind[self._trace.events.kind[self._rows]]
-        found = self._trace.events.numbers.get(stat)
-        return np.full(len(self), np.nan) if found is None else found[self._rows]
+        values = self._trace.events.numbers.get(stat)
+        return np.full(len(self), np.nan) if values is None else values[self._rows]
 
     def words(self, stat: str) -> pd.Categorical:
         if stat not in _WORDS:
@@ -181,8 +181,8 @@ def read_trace(path: str | Path) -> Space:
     except TimingError as error:
         raise TimingError(f"{path}: {error}") from None
     trace = _Trace(events)
-    own = _own(events.about)
-    names = {process: _as_device(name) if own else name for process, name in events.process_names.items()}
+    about = _own(events.about)
+    names = {process: _as_device(name) if about else name for process, name in events.process_names.items()}
     processes = dict.fromkeys(process for process, _ in events.threads)
     planes = [_plane(trace, process, names.get(process, f"process {process}")) for process in processes]
     return Space(
@@ -190,16 +190,16 @@ def read_trace(path: str | Path) -> Space:
         planes=tuple(planes),
         zero_ns=trace.zero_ns,
         notes=(*events.notes, *trace.notes),
-        source="modelled" if own.get("source") == "modelled" else "measured",
-        label=str(own.get("label", "")),
-        stands_for=_stands_for(own.get("stands_for")),
+        source="modelled" if about.get("source") == "modelled" else "measured",
+        label=str(about.get("label", "")),
+        stands_for=_stands_for(about.get("stands_for")),
     )
 
 
 def _own(about: Mapping[str, object]) -> Mapping[str, object]:
     metadata = about.get("metadata")
-    own = metadata.get(OWN_KEY) if isinstance(metadata, dict) else None
-    return own if isinstance(own, dict) else {}
+    written = metadata.get(OWN_KEY) if isinstance(metadata, dict) else None
+    return written if isinstance(written, dict) else {}
 
 
 def _as_device(name: str) -> str:
