@@ -36,6 +36,9 @@ from compare.sweep.request import Combination
 from compare.sweep.sweep import CaseEnd, read_result
 from compare.timing.join import profile
 from compare.timing.join.programs import read_protos
+from compare.timing.network.machines.collective import Collective
+from compare.timing.network.machines.machine_file import read_machine
+from compare.timing.network.native.times import time_collective
 from compare.timing.xplane.reader import read_file as read_profile
 from meshes.case import Case
 from meshes.checkpoint.config import model_of, read_model
@@ -164,6 +167,10 @@ def _read_trace(path: Path) -> object:
     return profile.read_profile([path], axes={"tp": 2})
 
 
+def _time_on_machine(path: Path) -> object:
+    return time_collective(read_machine(path), Collective(kind="all-reduce", num_bytes=4096))
+
+
 def _cell(path: Path) -> object:
     """A run folder with one program, whose about.json was damaged."""
     folder = path.parent / "run"
@@ -268,6 +275,24 @@ _MESHES = ("tp4pp2", "tp8+sp", "dp2tp4@v5e:2x4", "dp4tp8@2xv5e:4x4", "ep4tp2", "
 _TENSORS = json.dumps({"a": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]},
                        "b": {"dtype": "BF16", "shape": [4], "data_offsets": [16, 24]}})  # fmt: skip
 
+_MACHINE = """
+memory = 2765
+chunks = 2
+[[dims]]
+kind = "ring"
+size = 4
+bandwidth = 90
+latency = 1000
+[[dims]]
+kind = "fully-connected"
+size = 2
+bandwidth = 45.5
+latency = 500
+algorithm = "direct:1"
+[algorithms]
+all-to-all = ["ring", "direct"]
+"""
+
 READERS = (
     Reader("HLO text, anywhere", 18_000, _texts, _anywhere, _read_hlo),
     Reader("HLO text, beside the collectives", 14_000, lambda: [text for text in _texts() if text.places], _beside,
@@ -283,6 +308,7 @@ READERS = (
     Reader("mesh names", 9_000, lambda: _MESHES, mutate.text, lambda given, _: read_mesh(given)),
     Reader("mesh files (TOML)", 5_000, lambda: [path.read_text() for path in sorted(SPECS.glob("*.toml"))], mutate.text,
            _in_file("a.toml", lambda path: read_mesh(str(path)))),
+    Reader("machine files (TOML)", 3_000, lambda: [_MACHINE], mutate.text, _in_file("a.toml", _time_on_machine)),
     Reader("config.json", 5_000, _config, mutate.tree, _in_file("config.json", lambda path: read_model(path.parent))),
     Reader("safetensors header", 5_000, lambda: [_TENSORS], mutate.tree, _tensors),
     Reader("case.json", 4_000, lambda: [(_RUN / "case.json").read_text()], mutate.tree,

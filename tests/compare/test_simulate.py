@@ -113,7 +113,7 @@ WRONG = [
     ((*ONE, "--machine", "v6e:1x1"), "v6e:1x1 is one device"),
     ((*ONE, "--machine", "nowhere.toml"), "nowhere.toml: No such file or directory"),
     (("--collective", "all-gather", "--bytes", "0", *RING, "--as", "astra-sim"), "has chunks without bytes"),
-    ((*ONE, "--dims", "ring:99999", "--bandwidth", "1", "--latency", "1", "--as", "astra-sim", "--chunks", "999"),
+    ((*ONE, "--dims", "ring:65536", "--bandwidth", "1", "--latency", "1", "--as", "astra-sim", "--chunks", "999"),
      "messages to replay; at most 10,000,000 are replayed"),
 ]  # fmt: skip
 

@@ -13,13 +13,12 @@ from compare.timing.network.machines.machine import (
     ALL_REDUCE,
     DOUBLE_BINARY_TREE,
     LOCAL_BW_AWARE,
+    MOST_CHUNKS,
     REDUCE_SCATTER,
     RING,
     Algorithm,
     Machine,
 )
-
-MOST_CHUNKS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

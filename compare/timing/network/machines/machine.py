@@ -22,8 +22,12 @@ MULTI = (BASELINE, LOCAL_BW_AWARE)
 POLICIES = ("fifo", "lifo", "priority")
 
 MOST_DIMS = 6
-MOST_RANKS = 1 << 20
+MOST_RANKS = 1 << 16
+MOST_CHUNKS = 10_000
+_RATES = 1e-9, 1e12
+"""Bytes a ns, least and most."""
 _MOST = 2**31 - 1
+_MOST_NS = 1e15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +49,10 @@ class Dim:
             raise TimingError(f"size: a dim has 2 to {MOST_RANKS:,} ranks, not {self.size}")
         if not (isfinite(self.bytes_per_ns) and self.bytes_per_ns > 0):
             raise TimingError(f"bandwidth: the bandwidth of a dim is more than 0, not {self.bytes_per_ns:g}")
-        if not (isfinite(self.latency_ns) and self.latency_ns >= 0):
-            raise TimingError(f"latency: the latency of a dim is 0 or more, not {self.latency_ns:g}")
+        if not _RATES[0] <= self.bytes_per_ns <= _RATES[1]:
+            raise TimingError(f"bandwidth: {_RATES[0]:g} to {_RATES[1]:g} bytes a ns, not {self.bytes_per_ns:g}")
+        if not 0 <= self.latency_ns <= _MOST_NS:
+            raise TimingError(f"latency: the latency of a dim is 0 to {_MOST_NS:g}, not {self.latency_ns:g}")
 
     def hops(self, source: int, target: int) -> int:
         """Links between two coordinates of this dim, the shorter way."""
@@ -160,10 +166,10 @@ class Machine:
         for name, value in (("chunks", self.chunks), ("active-chunks", self.active_chunks), ("queues", self.queues)):
             if not 1 <= value <= _MOST:
                 raise TimingError(f"{name}: a whole number from 1, not {value}")
-        if self.memory_bytes_per_ns is not None and not (
-            isfinite(self.memory_bytes_per_ns) and self.memory_bytes_per_ns > 0
-        ):
-            raise TimingError(f"memory: the bandwidth of the memory is more than 0, not {self.memory_bytes_per_ns:g}")
+        if self.chunks > MOST_CHUNKS:
+            raise TimingError(f"chunks: at most {MOST_CHUNKS:,}, not {self.chunks:,}")
+        if self.memory_bytes_per_ns is not None and not _RATES[0] <= self.memory_bytes_per_ns <= _RATES[1]:
+            raise TimingError(f"memory: {_RATES[0]:g} to {_RATES[1]:g} bytes a ns, not {self.memory_bytes_per_ns:g}")
         for name, ns in (("endpoint", float(self.endpoint_ns or 0)), ("launch", self.launch_ns)):
             if not (isfinite(ns) and 0 <= ns <= _MOST):
                 raise TimingError(f"{name}: 0 or more, not {ns:g}")

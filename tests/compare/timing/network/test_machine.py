@@ -80,18 +80,20 @@ def test_a_file_is_a_machine(write):
 
 
 WRONG = [
-    (("size = 4", "size = 1"), "dims.0.size: a dim has 2 to 1,048,576 ranks, not 1"),
+    (("size = 4", "size = 1"), "dims.0.size: a dim has 2 to 65,536 ranks, not 1"),
     (("size = 4", "size = 4.0"), "dims.0.size: a whole number, not 4.0"),
     (("size = 4\n", ""), "dims.0.size: a whole number, not None"),
     (("bandwidth = 45.5", "bandwidth = 0"), "dims.1.bandwidth: the bandwidth of a dim is more than 0, not 0"),
     (("bandwidth = 45.5", 'bandwidth = "fast"'), "dims.1.bandwidth: a number, not 'fast'"),
-    (("latency = 500", "latency = -1"), "dims.1.latency: the latency of a dim is 0 or more, not -1"),
+    (("latency = 500", "latency = -1"), "dims.1.latency: the latency of a dim is 0 to 1e+15, not -1"),
     (('kind = "ring"', 'kind = "torus"'), "dims.0.unknown dim 'torus'; known are ring, line, switch, fully-connected"),
     (('kind = "ring"', 'kind = "ring"\nspeed = 3'), "dims.0.speed: unknown key; known are kind, size"),
     (("direct:1", "direct:0"), "dims.1.unknown algorithm 'direct:0'"),
     (("chunks = 4", "chunks = 0"), "chunks: a whole number from 1, not 0"),
+    (("chunks = 4", "chunks = 10001"), "chunks: at most 10,000, not 10,001"),
+    (("bandwidth = 45.5", "bandwidth = 1e-300"), "dims.1.bandwidth: 1e-09 to 1e+12 bytes a ns, not 1e-300"),
     (("endpoint = 10", "endpoint = -1"), "endpoint: 0 or more, not -1"),
-    (("memory = 2765", "memory = 0"), "memory: the bandwidth of the memory is more than 0, not 0"),
+    (("memory = 2765", "memory = 0"), "memory: 1e-09 to 1e+12 bytes a ns, not 0"),
     (('multi = "baseline"', 'multi = "best"'), "multi: unknown 'best'; known are baseline, local-bw-aware"),
     (('["direct", "direct"]', '["direct"]'), "algorithms.all-to-all: a list of 2 words, one for each dim"),
     (("all-to-all = [", "broadcast = ["), "algorithms.broadcast: unknown key; known are all-reduce"),
