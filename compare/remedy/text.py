@@ -21,8 +21,8 @@ from meshes.process.one_line import plain
 
 _INDENT = "   "
 _NOT_RECORDED = "not recorded"
-SMALL = 1000
-"""Groups smaller than 1/SMALL of the remainder are not explained."""
+SMALL_PART = 1000
+"""Groups smaller than 1/SMALL_PART of the remainder are not explained."""
 LONGER = 1.02
 """A modelled step is reported as longer beyond this factor."""
 
@@ -111,7 +111,7 @@ def _alike(remains: Sequence[RemainingGroup]) -> dict[str, list[RemainingGroup]]
     total, by_words = sum(entry["bytes"] for entry in remains), dict[str, list[RemainingGroup]]()
     for entry in remains:
         words = f"({entry['verdict']}, {entry['cause']}): {explain_remainder(entry)}"
-        by_words.setdefault(words if entry["bytes"] * SMALL >= total else "(small)", []).append(entry)
+        by_words.setdefault(words if entry["bytes"] * SMALL_PART >= total else "(small)", []).append(entry)
     return by_words
 
 

@@ -12,7 +12,7 @@ Groups = Mapping[GroupKey, CauseGroup]
 
 NEARLY_ALL = 0.95
 """A control that removes this part of a group explains it."""
-SOME = 0.05
+REDUCED_SHARE = 0.05
 """A control that removes less than this part does not affect the group."""
 
 FORM, COMPILER, OPEN = "form", "compiler", "open"
@@ -53,7 +53,7 @@ def _of_arm(
             arm=arm, scope=key.scope, axes=key.axes, kind=key.kind, verdict=key.verdict, cause=key.cause,
             bytes=group.bytes, origins=origins, controls=effects,
             removed_by=tuple(cell for cell in effects if removed[cell] >= NEARLY_ALL),
-            reduced_by=tuple(cell for cell in effects if SOME <= removed[cell] < NEARLY_ALL),
+            reduced_by=tuple(cell for cell in effects if REDUCED_SHARE <= removed[cell] < NEARLY_ALL),
             owner=owner, evidence=evidence, source_line=group.source_line,
         )  # fmt: skip
 
@@ -122,7 +122,7 @@ def _owner(
     if hand and tried:
         return FORM, ""
     strongest = max(removed, key=lambda cell: removed[cell], default="")
-    return OPEN, strongest if strongest and removed[strongest] >= SOME else ""
+    return OPEN, strongest if strongest and removed[strongest] >= REDUCED_SHARE else ""
 
 
 def _is_by_hand(cell: str) -> bool:

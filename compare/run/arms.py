@@ -84,7 +84,8 @@ REWRITTEN = ("lower", "rewrite", "compile")
 """The steps of a program that is lowered as by default, and translated for another partitioner before the compile."""
 
 CONTROLS = ("partitioner", "attention", "style", "loop", "tracer", "libtpu")
-"""What a control changes: one thing at a time; what the change removes, it caused."""
+"""What a control changes: one thing at a time; what the change removes, it caused.  As --help lists them; the order
+in which they own bytes is that of `CHANGES`."""
 DEFAULT_CONTROLS = ("partitioner", "attention")
 
 EARLIER_LIBTPU = "0.0.41"

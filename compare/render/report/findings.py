@@ -7,17 +7,17 @@ from compare.render import blocks
 from compare.render.programs import Program, compared_programs, programs, titles
 from compare.render.report.step_walkthrough import Move, group_moves
 from compare.render.units import UNKNOWN, axes_text, bytes_text, count_text, list_text, times_text
-from compare.report.attribution import SOME
+from compare.report.attribution import REDUCED_SHARE
 from compare.report.controls import describe_control
 from compare.report.model.contract import ServedRow
 from compare.report.model.findings import Difference
 from compare.report.model.program import ProgramReport
 from compare.report.model.report import PhaseReport, Report
 
-SMALL = 0.005
+SMALL_SHARE = 0.005
 """A finding below this fraction of the phase's bytes beyond the plan is only counted."""
 
-MOST = 8
+MOST_DIFFERENCES = 8
 """Findings that are listed; the rest is one line."""
 
 NOT_COMPARED = f"{UNKNOWN}: not compared; frameworks are compared on default programs and under one partitioner."
@@ -72,10 +72,10 @@ def group_findings(phase: PhaseReport) -> Findings:
     alike = sorted(
         (finding for finding in findings if not finding.excess_bytes), key=lambda finding: -finding.first.bytes
     )
-    least = SMALL * max(
+    least = SMALL_SHARE * max(
         (sum_bytes(entry.arm, findings) for finding in findings for entry in finding.entries), default=0
     )
-    listed = tuple(finding for finding in different if finding.excess_bytes >= least)[:MOST]
+    listed = tuple(finding for finding in different if finding.excess_bytes >= least)[:MOST_DIFFERENCES]
     small = tuple(finding for finding in different if finding not in listed)
     return Findings(listed=listed, alike=tuple(alike), small=small)
 
@@ -152,7 +152,7 @@ def control_text(entry: Difference, phase: PhaseReport) -> str:
     reduced, unchanged = [], []
     for cell, left in sorted(entry.controls.items(), key=lambda item: item[1]):
         name = _cell_name(cell, phase.arms[entry.arm].default)
-        if total - left >= SOME * total > 0:
+        if total - left >= REDUCED_SHARE * total > 0:
             what = "absent" if not left else f"{bytes_text(total)} → {bytes_text(left)}"
             reduced.append(f"{what} in {name}")
         else:

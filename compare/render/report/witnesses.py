@@ -10,7 +10,7 @@ from compare.report.model.report import PhaseReport, Report
 from compare.report.witnesses import WITNESSES, main_line, shared_bytes
 
 HEADING = "Models that other people wrote, held against the same plan"
-MOST = 2
+MOST_PLACES = 2
 """Places that a sentence names."""
 
 
@@ -39,7 +39,7 @@ def _sentence(report: Report, phase: str, arm: str, cell: str, program: ProgramR
     phase_report = report.phases[phase]
     line = next(line for line in phase_report.headline if line.cell == cell and line.arm == arm)
     words = [f"{name}: {ratio_text(line.ratio, line.qualifier)}"]
-    words += [_place_text(place, groups) for place, groups in _group_by_place(program)[:MOST]] or [
+    words += [_place_text(place, groups) for place, groups in _group_by_place(program)[:MOST_PLACES]] or [
         "nothing beyond the plan"
     ]
     if shared := _shared_text(phase_report, arm, program, title=report.arms[arm].title):

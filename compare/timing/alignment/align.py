@@ -17,7 +17,7 @@ difference of duration; another name; another offset in the step, which only bre
 FAR = 10
 """Cap on the difference in communications before a pair."""
 
-MOST = 4_000_000
+MOST_CELLS = 4_000_000
 """Cells of the largest cost table; beyond it the first runs are matched and the last stay unmatched."""
 
 
@@ -82,7 +82,7 @@ def _chosen(few: _Ends, many: _Ends) -> Ints:
     Dynamic programming over (i of the few, k of the many skipped so far), which pairs i with i + k.
     """
     size, spare = few.rows.size, many.rows.size - few.rows.size
-    if size * (spare + 1) > MOST:
+    if size * (spare + 1) > MOST_CELLS:
         return np.arange(size)
     table = np.empty((size, spare + 1))
     reach = np.arange(spare + 1)

@@ -52,7 +52,7 @@ def test_the_neighbours_tell_the_extra_one():
 
 
 def test_a_table_too_large_to_search_matches_the_first(monkeypatch):
-    monkeypatch.setattr(module, "MOST", 1)
+    monkeypatch.setattr(module, "MOST_CELLS", 1)
     assert pairs(runs([0, 0], payload=[8, 8]), runs([0, 0, 0], payload=[4, 8, 8])) == [(0, 0), (1, 1)]
 
 
