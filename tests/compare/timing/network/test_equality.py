@@ -173,7 +173,9 @@ RULES = [
 ]
 
 
-@pytest.mark.parametrize(("place", "name", "wrong"), RULES, ids=lambda value: getattr(value, "__name__", str(value)))
+@pytest.mark.parametrize(
+    ("place", "name", "wrong"), RULES, ids=[f"{place.__name__}-{name}" for place, name, _ in RULES]
+)
 def test_no_rule_can_be_changed_without_a_row_that_differs(place, name, wrong, monkeypatch):
     monkeypatch.setattr(place, name, wrong)
     assert any(differing_runs())
