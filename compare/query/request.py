@@ -8,7 +8,7 @@ from pathlib import Path
 from compare.query.errors import QueryError
 from compare.query.named_queries import list_queries, read_query
 from compare.query.runs import DEFAULT_FOLDER
-from compare.query.saved import SavedTables, Source, read_source
+from compare.query.saved import RUNS, SavedTables, Source, read_source
 from meshes.process.command_line import command_parser
 
 SUFFIXES = (".parquet", ".csv")
@@ -108,7 +108,7 @@ def _check_save(folder: Path, runs: Source) -> None:
     """Saved tables are written into an empty folder, or over saved tables."""
     if isinstance(runs, SavedTables):
         raise QueryError(f"{runs.folder} holds saved tables already; they are saved from run folders")
-    if folder.exists() and not (folder / "runs.parquet").is_file() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and not (folder / RUNS).is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise QueryError(f"{folder} holds something else; choose an empty folder, or one of saved tables")
     _check_outside(folder, runs)
 

@@ -18,7 +18,7 @@ from compare.query.views import selects
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_RUNS = "runs.parquet"
+RUNS = "runs.parquet"
 """What a folder must hold to be taken for one of saved tables."""
 
 _SUFFIX = ".parquet"
@@ -52,7 +52,7 @@ Source = Sequence[RunFolder] | SavedTables
 
 def read_source(folders: Sequence[Path]) -> Source:
     """Run folders, or one folder of saved tables.  Raises `QueryError`, one line, where it is neither."""
-    saved = [folder for folder in folders if (folder / _RUNS).is_file()]
+    saved = [folder for folder in folders if (folder / RUNS).is_file()]
     if not saved:
         return read_runs(folders)
     if len(folders) > 1:
