@@ -1,7 +1,7 @@
 """Model one step of a scheduled TPU program: every class of devices runs the schedule on its own clock."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from compare.hlo.text.module import Module
 from compare.timing.arrays import Floats, Ints, Mask
 from compare.timing.errors import TimingError
 from compare.timing.model.costs import InstructionCosts
-from compare.timing.model.device_classes import ClassCollective, Classes, group_devices
+from compare.timing.model.device_classes import ClassCollective, Classes, CollectiveCost, group_devices
 from compare.timing.model.exchange import CollectiveCosts
 from compare.timing.model.hardware import Hardware
 from compare.timing.model.links import Torus
@@ -31,6 +31,7 @@ from compare.timing.model.schedule_program import (
     walk,
 )
 from compare.timing.model.simulator_state import SimulatorState
+from compare.timing.model.step_log import StepLog
 from compare.timing.model.trace_writer import BESIDE_LINE, Label, Record, list_events, merge_alike
 from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, PART, STEP_COLUMNS, Timeline, add_overlap
 from meshes.mesh_argument import Plan
@@ -57,6 +58,18 @@ def simulate(
     module: Module, rows: Sequence[Collective], torus: Torus, *, hardware: Hardware, slices: int, name: str
 ) -> Timeline:
     """The same for any devices on a torus.  slices: how often the module's devices are repeated."""
+    return _timeline(_play(module, rows, torus, hardware=hardware, slices=slices), name)
+
+
+def log_step(module: Module, rows: Sequence[Collective], plan: Plan) -> StepLog:
+    """The same step as `model_step`, as what each device does in the order of the text.  The same errors."""
+    rates = Hardware.of(plan.topology.generation)
+    torus = Torus.of(plan, on_chip_weight=rates.link_bytes_per_ns / rates.chip_bytes_per_ns)
+    step = _play(module, rows, torus, hardware=rates, slices=_slices(module, plan))
+    return replace(step.log, notes=step.notes.lines)
+
+
+def _play(module: Module, rows: Sequence[Collective], torus: Torus, *, hardware: Hardware, slices: int) -> "_Step":
     # A text without a number of devices is for all devices.
     partitions = module.num_partitions if module.num_devices else len(torus.places) // slices
     values = Evaluator(DeviceNumbering(module.replica_count, partitions, slices, torus.ids if slices > 1 else ()))
@@ -68,10 +81,12 @@ def simulate(
     alike = {id(cost): cost for cost in costs.values()}
     classes = group_devices(torus, list(alike.values()), [choice.taken for choice in choices])
     rendezvous = {key: ClassCollective.of(cost, classes, torus) for key, cost in alike.items()}
-    step = _Step(classes, {key: rendezvous[id(cost)] for key, cost in costs.items()}, schedule.notes)
+    step = _Step(
+        classes, {key: rendezvous[id(cost)] for key, cost in costs.items()}, costs, schedule.notes, StepLog(classes)
+    )
     step.play(nodes)
     step.finish()
-    return _timeline(step, name)
+    return step
 
 
 def _slices(module: Module, plan: Plan) -> int:
@@ -105,6 +120,8 @@ class _Flight:
 
     order: int
     """Order of start."""
+    start: int
+    """The identity of its start."""
     name: str
     row: Collective
     begun: Floats
@@ -119,7 +136,9 @@ class _Step:
 
     classes: Classes
     rendezvous: Mapping[int, ClassCollective]
+    costs: Mapping[int, CollectiveCost]
     notes: Notes
+    log: StepLog
     record: Record = field(default_factory=Record)
     iterations: list[int] = field(default_factory=list)
     flights: dict[str, list[_Flight]] = field(default_factory=dict)
@@ -134,6 +153,7 @@ class _Step:
         for node in nodes:
             if isinstance(node, Run):
                 self.record.run(node, self.clocks.now, self.active)
+                self.log.compute(np.where(self.active, node.total_ns, 0.0))
                 self.clocks.compute(node.total_ns, node.memory_ns, self.active)
             else:
                 self._point(node)
@@ -157,6 +177,7 @@ class _Step:
         begun = self.clocks.now
         times = self.clocks.start_collective(self.rendezvous[id(comm)], self.active)
         self.clocks.wait(times.end, self.active)
+        self.log.exchange("whole", self.points, comm.row, self.costs[id(comm)], self.active)
         self.record.mark(
             Label(comm.name, COMMUNICATION, row=comm.row), begun, times.end, times.ready - begun, self.active
         )
@@ -164,8 +185,9 @@ class _Step:
     def _start(self, comm: CollectiveOp) -> None:
         now = self.clocks.now
         times = self.clocks.start_collective(self.rendezvous[id(comm)], self.active)
+        self.log.exchange("start", self.points, comm.row, self.costs[id(comm)], self.active)
         self.record.mark(Label(comm.name, PART, row=comm.row), now, now, None, self.active)
-        flight = _Flight(self.points, comm.name, comm.row, now, times.ready, times.end, self.active)
+        flight = _Flight(self.points, id(comm), comm.name, comm.row, now, times.ready, times.end, self.active)
         self.flights.setdefault(comm.row.name, []).append(flight)
 
     def _done(self, comm: CollectiveOp) -> None:
@@ -176,6 +198,7 @@ class _Step:
             return
         flight = min(waiting, key=lambda flights: flights[0].order).pop(0)
         self.clocks.wait(flight.end, self.active)
+        self.log.exchange("done", flight.order, flight.row, self.costs[flight.start], self.active)
         self.record.mark(Label(comm.name, PART, row=flight.row), now, self.clocks.now, None, self.active)
         self._land(flight, self.clocks.now)
 
@@ -196,6 +219,7 @@ class _Step:
         waited = self.active & (after > now)
         if waited.any():
             self.record.mark(Label(copy.name, COMPUTE), now, after, None, waited)
+            self.log.compute(np.where(waited, after - now, 0.0))
         begun = self.copies[copy.start].pop(0)
         self.record.mark(Label(copy.start, PART, BESIDE_LINE), begun, after, None, self.active)
 
