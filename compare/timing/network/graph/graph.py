@@ -54,7 +54,8 @@ class NodeTable:
     ops: Ints
     """COMPUTE, COLLECTIVE, SEND or RECEIVE."""
     duration_ps: Ints
-    """Of compute; 0 for what communicates, whose length is the network's."""
+    """Of compute, and of a broadcast, which no algorithm plays; 0 for what else communicates: the network says its
+    length."""
     transfers: Ints
     """Index into `Graph.transfers`; -1 for compute."""
     num_bytes: Ints
@@ -125,10 +126,11 @@ class NodeTableBuilder:
         return self._add(name, (COMPUTE, duration_ps, -1, 0), deps, node_id, (flops, memory_bytes))
 
     def communicate(
-        self, op: int, name: str, transfer: int, num_bytes: int, deps: Sequence[int], *, node_id: int | None = None
-    ) -> int:
+        self, op: int, name: str, transfer: int, num_bytes: int, deps: Sequence[int], *,
+        node_id: int | None = None, duration_ps: int = 0,
+    ) -> int:  # fmt: skip
         """A COLLECTIVE, SEND or RECEIVE of a transfer; returns the node's position."""
-        return self._add(name, (op, 0, transfer, num_bytes), deps, node_id, (np.nan, np.nan))
+        return self._add(name, (op, duration_ps, transfer, num_bytes), deps, node_id, (np.nan, np.nan))
 
     def build(self) -> NodeTable:
         ids, ops, durations, transfers, sizes = (np.array(column, np.int64) for column in self._columns)
