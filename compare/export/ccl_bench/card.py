@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 import yaml
 
-from compare.export.folder.programs import TimedProgram
+from compare.export.folder.programs import SelectedProgram
 from compare.timing.model.constants import CONSTANTS
 from compare.timing.timeline import UNKNOWN
 from meshes.case import Case
@@ -35,12 +35,12 @@ _ONE_HOST_CHIPS = 8
 _DECODE, _CPU = "decode", "cpu"
 
 
-def write_card(timed: TimedProgram, *, trace: str) -> str:
+def write_card(timed: SelectedProgram, *, trace: str) -> str:
     """The card as YAML.  trace: the file's name in the card's folder."""
     return yaml.safe_dump(make_card(timed, trace=trace), sort_keys=False, allow_unicode=True, width=100)
 
 
-def make_card(timed: TimedProgram, *, trace: str) -> Card:
+def make_card(timed: SelectedProgram, *, trace: str) -> Card:
     """The card's keys, in the template's order; what is not known is null."""
     program, steps = timed.program, timed.timeline.num_steps
     case, model = program.case, program.case.model
@@ -77,7 +77,7 @@ def make_card(timed: TimedProgram, *, trace: str) -> Card:
     }
 
 
-def _description(timed: TimedProgram) -> str:
+def _description(timed: SelectedProgram) -> str:
     """Which program it is, and whether its times are measured or modelled."""
     result, case = timed.program.result, timed.program.case
     lost = int(timed.timeline.events["device"].eq(UNKNOWN).sum())
@@ -101,7 +101,7 @@ def _architecture(case: Case) -> Card:
     return known | ({"num_params_active": model.num_active_parameters} if model.experts else {})
 
 
-def _hardware(timed: TimedProgram) -> Card:
+def _hardware(timed: SelectedProgram) -> Card:
     case, about = timed.program.case, timed.program.about
     topology, chip = case.topology, case.topology.generation
     ran_on = (about.executed or {}).get("platform")
@@ -142,7 +142,7 @@ def _between_slices(case: Case) -> CardValue:
     return round(CONSTANTS[chip.name].dcn_bytes_per_s.value * 8 / 1e9)
 
 
-def _executor(timed: TimedProgram) -> Card:
+def _executor(timed: SelectedProgram) -> Card:
     case, about, arm = timed.program.case, timed.program.about, timed.program.result.arm
     name, compiler = _FRAMEWORKS.get(arm, (arm, "xla"))
     versions: Mapping[str, str] = about.versions or {}

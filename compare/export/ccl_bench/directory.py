@@ -12,7 +12,7 @@ from pathlib import Path
 from compare.export.ccl_bench.card import write_card
 from compare.export.ccl_bench.trace import write_trace
 from compare.export.folder.errors import ExportError
-from compare.export.folder.programs import TimedProgram
+from compare.export.folder.programs import SelectedProgram
 from compare.export.folder.write_folder import ExportFolder
 from compare.run.folder.replace_folder import CASE
 from compare.run.folder.run_folder import PROGRAMS
@@ -23,15 +23,14 @@ PROGRAM = "program"
 _CELL_FILES = ("about.json", "optimized.hlo.gz")
 
 
-def write(timed: TimedProgram, folder: ExportFolder) -> str:
+def write(timed: SelectedProgram, folder: ExportFolder) -> str:
     """Write one program's directory; its name."""
     program, name = timed.program, directory_name(timed)
     if program.module is None:
-        raise ExportError(f"{'/'.join(program.result.key)} was not compiled")
+        raise ExportError(f"{timed.words} was not compiled")
     place = folder.path / name
     (place / "gzip").mkdir(parents=True)
-    ran_on = (program.about.executed or {}).get("platform")
-    trace = write_trace(timed.timeline, program.module, program.rows, platform="CPU" if ran_on == "cpu" else "TPU")
+    trace = write_trace(timed.timeline, program.module, program.rows, platform=timed.platform.upper())
     file = f"{HOST}.trace.json"
     (place / f"{name}.yaml").write_text(write_card(timed, trace=file), encoding="utf-8")
     (place / file).write_bytes(trace)
@@ -40,7 +39,7 @@ def write(timed: TimedProgram, folder: ExportFolder) -> str:
     return name
 
 
-def _write_program(timed: TimedProgram, place: Path) -> None:
+def _write_program(timed: SelectedProgram, place: Path) -> None:
     """The run folder of one program: its case, its HLO, and what is known of it."""
     key = timed.program.result.key
     case = timed.run.case.at(phases=(key[1],))
@@ -51,8 +50,6 @@ def _write_program(timed: TimedProgram, place: Path) -> None:
     (place / CASE).write_text(json.dumps(case.to_dict() | {PROGRAMS: ["/".join(key)]}, indent=1) + "\n")
 
 
-def directory_name(timed: TimedProgram) -> str:
-    """`llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4-jax-prefill-tpu`; with `tpu` in it whatever it ran on."""
-    arm, phase, cell = timed.program.result.key
-    name = "-".join((timed.run.case.name, arm, phase, cell.replace("+", "-")))
-    return name if "tpu" in name.lower() else f"{name}-json_tpu"
+def directory_name(timed: SelectedProgram) -> str:
+    """The program's name; with `tpu` in it whatever it ran on."""
+    return timed.name if "tpu" in timed.name.lower() else f"{timed.name}-json_tpu"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from compare.export.folder.errors import ExportError
 from compare.report.programs import JudgedProgram, judge_programs
@@ -10,20 +11,47 @@ from compare.run.folder.timelines import build_timelines
 from compare.timing.timeline import UNKNOWN, Timeline
 
 
-@dataclass(frozen=True, slots=True)
-class TimedProgram:
-    """A program that was read, and its timeline: measured where it was run, else modelled."""
+@dataclass(frozen=True)
+class SelectedProgram:
+    """A program that was read."""
 
     run: Run
     """Its case is the run's: a program that was run on CPU devices has a smaller one of its own."""
     program: JudgedProgram
-    timeline: Timeline
+
+    @property
+    def platform(self) -> str:
+        """`cpu` of a program that was run on CPU devices, else `tpu`."""
+        return "cpu" if (self.program.about.executed or {}).get("platform") == "cpu" else "tpu"
+
+    @property
+    def words(self) -> str:
+        """`jax/decode/tpu`."""
+        return "/".join(self.program.result.key)
+
+    @property
+    def name(self) -> str:
+        """`llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4-jax-prefill-tpu`."""
+        arm, phase, cell = self.program.result.key
+        return "-".join((self.run.case.name, arm, phase, cell.replace("+", "-")))
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """Measured where it was run, else modelled.  `ExportError` where it has none."""
+        key = self.program.result.key
+        times = build_timelines([self.program], folder=self.run.folder)
+        if key not in times.by_key:
+            why = times.errors.get(key) or self.program.result.error or "its program cannot be read"
+            raise ExportError(f"{self.words} of {self.run.folder} has no timeline: {why}")
+        if UNKNOWN in times.by_key[key].stands_for:
+            raise ExportError(f"{self.words} of {self.run.folder} was measured, and its profile shows no device")
+        return times.by_key[key]
 
 
-def select_programs(run: Run, *, arm: str = "", phase: str = "", cell: str = "") -> Iterator[TimedProgram]:
+def select_programs(run: Run, *, arm: str = "", phase: str = "", cell: str = "") -> Iterator[SelectedProgram]:
     """Every program that was compiled and has these words; all where none is given.
 
-    `ExportError` where there is none, or one has no timeline.
+    `ExportError` where there is none.
     """
     wanted = (arm, phase, cell)
     results = [
@@ -37,10 +65,4 @@ def select_programs(run: Run, *, arm: str = "", phase: str = "", cell: str = "")
         raise ExportError(f"{run.folder} has no compiled program {words}; it has {compiled or 'none at all'}")
     for result in results:
         (program,) = judge_programs(run.case, [result])
-        times = build_timelines([program], folder=run.folder)
-        if result.key not in times.by_key:
-            why = times.errors.get(result.key) or program.result.error or "its program cannot be read"
-            raise ExportError(f"{'/'.join(result.key)} of {run.folder} has no timeline: {why}")
-        if UNKNOWN in times.by_key[result.key].stands_for:
-            raise ExportError(f"{'/'.join(result.key)} of {run.folder} was measured, and its profile shows no device")
-        yield TimedProgram(run, program, times.by_key[result.key])
+        yield SelectedProgram(run, program)

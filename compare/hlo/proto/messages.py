@@ -42,6 +42,7 @@ class Message(Protocol):
 class MessageClass(Protocol):
     """Such a class."""
 
+    def __call__(self, **fields: object) -> Message: ...
     def FromString(self, data: bytes, /) -> Message: ...  # noqa: N802  (protobuf's name)
 
 

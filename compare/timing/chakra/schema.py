@@ -24,6 +24,8 @@ COMM_TYPES = MappingProxyType({
     7: REDUCE_SCATTER, 8: "reduce-scatter-block", 9: "barrier",
 })  # fmt: skip
 """CollectiveCommType, in XLA's words where it has one."""
+COMM_TYPE_OF = MappingProxyType({kind: number for number, kind in COMM_TYPES.items()} | {"ragged-all-to-all": 6})
+"""A ragged all-to-all is written as a full one, which is its upper bound."""
 
 _SCALARS = (
     "double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64", "sfixed32",

@@ -49,24 +49,33 @@ def model_step(module: Module, rows: Sequence[Collective], plan: Plan, *, hardwa
     `TimingError` where the module does not fit the plan's devices, or the step is too long.
     """
     rates = hardware or Hardware.of(plan.topology.generation)
-    torus = Torus.of(plan, on_chip_weight=rates.link_bytes_per_ns / rates.chip_bytes_per_ns)
     slices = _slices(module, plan)
-    return simulate(module, rows, torus, hardware=rates, slices=slices, name=plan.topology.name)
+    return simulate(module, rows, _torus(plan, rates), hardware=rates, slices=slices, name=plan.topology.name)
+
+
+def log_step(module: Module, rows: Sequence[Collective], plan: Plan, *, hardware: Hardware | None = None) -> StepLog:
+    """The same step as what each device does in the order of the text.  The same errors."""
+    rates = hardware or Hardware.of(plan.topology.generation)
+    return log_schedule(module, rows, _torus(plan, rates), hardware=rates, slices=_slices(module, plan))
 
 
 def simulate(
     module: Module, rows: Sequence[Collective], torus: Torus, *, hardware: Hardware, slices: int, name: str
 ) -> Timeline:
-    """The same for any devices on a torus.  slices: how often the module's devices are repeated."""
+    """`model_step` for any devices on a torus.  slices: how often the module's devices are repeated."""
     return _timeline(_play(module, rows, torus, hardware=hardware, slices=slices), name)
 
 
-def log_step(module: Module, rows: Sequence[Collective], plan: Plan) -> StepLog:
-    """The same step as `model_step`, as what each device does in the order of the text.  The same errors."""
-    rates = Hardware.of(plan.topology.generation)
-    torus = Torus.of(plan, on_chip_weight=rates.link_bytes_per_ns / rates.chip_bytes_per_ns)
-    step = _play(module, rows, torus, hardware=rates, slices=_slices(module, plan))
+def log_schedule(
+    module: Module, rows: Sequence[Collective], torus: Torus, *, hardware: Hardware, slices: int
+) -> StepLog:
+    """`log_step` for any devices on a torus."""
+    step = _play(module, rows, torus, hardware=hardware, slices=slices)
     return replace(step.log, notes=step.notes.lines)
+
+
+def _torus(plan: Plan, rates: Hardware) -> Torus:
+    return Torus.of(plan, on_chip_weight=rates.link_bytes_per_ns / rates.chip_bytes_per_ns)
 
 
 def _play(module: Module, rows: Sequence[Collective], torus: Torus, *, hardware: Hardware, slices: int) -> "_Step":

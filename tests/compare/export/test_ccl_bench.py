@@ -231,8 +231,9 @@ def test_an_error_leaves_nothing(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ([EXAMPLE, "--to", "chakra", "--out", "new"], "invalid choice: 'chakra'"),
+        ([EXAMPLE, "--to", "nsys", "--out", "new"], "invalid choice: 'nsys'"),
         ([EXAMPLE, "--to", "ccl-bench"], "--out"),
+        ([EXAMPLE, "--to", "ccl-bench", "--out", "new", "--facts"], "--facts belongs to --to chakra"),
         ([EXAMPLE, "--to", "ccl-bench", "--out", "new", "--arm", "nobody"], "has no compiled program nobody/*/*"),
         (["nowhere", "--to", "ccl-bench", "--out", "new"], "is not a run folder"),
     ],

@@ -13,6 +13,7 @@ from compare.hlo.devices.groups import Groups
 from compare.hlo.text.module import Module
 from compare.timing.arrays import Ints, Mask
 from compare.timing.errors import TimingError
+from compare.timing.model.hardware import Hardware
 from compare.timing.model.schedule import log_step
 from compare.timing.model.step_log import Compute, Exchange, StepLog
 from compare.timing.network.graph.graph import (
@@ -35,12 +36,14 @@ _NO_ROLE, _MEMBER, _SENDER, _RECEIVER = 0, 1, 2, 4
 """What a rank does in a transfer: a sum of these."""
 
 
-def expand_program(module: Module, rows: Sequence[Collective], plan: Plan, *, name: str) -> Graph:
-    """The graph of one step.  rows: the module's collectives, with the plan's axes.
+def expand_program(
+    module: Module, rows: Sequence[Collective], plan: Plan, *, name: str, hardware: Hardware | None = None
+) -> Graph:
+    """The graph of one step.  rows: the module's collectives, with the plan's axes.  hardware: as of `model_step`.
 
     `TimingError` where the program is for one device, or a collective cannot be a transfer.
     """
-    return expand_log(log_step(module, rows, plan), number_ranks(plan), name=name)
+    return expand_log(log_step(module, rows, plan, hardware=hardware), number_ranks(plan), name=name)
 
 
 def number_ranks(plan: Plan) -> tuple[int, ...]:

@@ -1,0 +1,1 @@
+"""A program as a Chakra trace, with the inputs that ASTRA-sim takes beside it."""
