@@ -81,11 +81,11 @@ class _Places:
     """Where a rank is in each transfer: the number of its group, its targets and sources; for groups alike, once."""
 
     def __init__(self, graph: Graph, ids: Mapping[tuple[int, ...], int]) -> None:
-        groups = {id(each.groups): each for each in graph.transfers}
+        groups = {(id(each.groups), each.are_pairs): each for each in graph.transfers}
         self._group: dict[int, dict[int, int]] = {}
         self._target: dict[int, dict[int, int]] = {}
         self._source: dict[int, dict[int, int]] = {}
-        for key, transfer in groups.items():
+        for (key, _), transfer in groups.items():
             if transfer.are_pairs:
                 self._target[key] = dict(transfer.groups)  # type: ignore[arg-type]
                 self._source[key] = {target: source for source, target in transfer.groups}
