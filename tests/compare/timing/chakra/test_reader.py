@@ -73,7 +73,7 @@ def test_a_number_may_have_any_type_of_whole_number(tmp_path, value):
     nodes = [[collective(1, 0, 64, size_field=value)] for _ in range(2)]
     write_trace(tmp_path, nodes)
     if value in (3, 5):
-        with pytest.raises(TimingError, match="node 1 'n1': comm_size is no whole number, but (double|float)_val"):
+        with pytest.raises(TimingError, match=r"node 1 'n1': comm_size is no whole number, but (double|float)_val"):
             read_trace(tmp_path)
     else:
         assert [each.num_bytes for each in read_trace(tmp_path).graph.transfers] == [64]
