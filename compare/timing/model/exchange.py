@@ -72,7 +72,7 @@ class _Share:
 
 
 @dataclass
-class _Phase:
+class Phase:
     """Concurrent messages: (source, target, fraction of the payload, group)."""
 
     messages: list[tuple[int, int, float, int]] = field(default_factory=list)
@@ -91,27 +91,29 @@ class _Phase:
 
 
 def route_collective(kind: str, groups: Groups, torus: Torus, algorithm: Algorithm) -> LinkTraffic:
-    """The links and steps of one execution; of a permute each pair is a group.
+    """The links and steps of one execution; of a permute each pair is a group."""
+    return _sum_phases(list_phases(kind, groups, torus, algorithm), torus, num_groups=len(groups))
+
+
+def list_phases(kind: str, groups: Groups, torus: Torus, algorithm: Algorithm) -> list[Phase]:
+    """The messages of one execution, phase after phase.
 
     A permute, and whatever the compiler sends directly, takes a shortest route from source to target.  Else all-gather,
     reduce-scatter and broadcast go around rings once, in both directions, and an all-reduce twice (one-shot: once, with
     every full part).
     """
     if kind == "collective-permute":
-        phases = [_direct_phase(((a, b), 1.0, index) for index, (a, b) in enumerate(groups))]
-    elif algorithm.shape == DIRECT:
-        phases = [_direct_phase(((a, b), 1 / len(g), index) for index, g in enumerate(groups) for a in g for b in g)]
-    else:
-        one_shot = kind == "all-reduce" and any(algorithm.one_shot)
-        phases = _block_phases(groups, torus, algorithm, kind=kind) or [
-            _ring_phase(groups, torus, kind=kind, one_shot=one_shot)
-        ]
-    return _sum_phases(phases, torus, num_groups=len(groups))
+        return [_direct_phase(((a, b), 1.0, index) for index, (a, b) in enumerate(groups))]
+    if algorithm.shape == DIRECT:
+        return [_direct_phase(((a, b), 1 / len(g), index) for index, g in enumerate(groups) for a in g for b in g)]
+    one_shot = kind == "all-reduce" and any(algorithm.one_shot)
+    rings = _block_phases(groups, torus, algorithm, kind=kind)
+    return rings or [_ring_phase(groups, torus, kind=kind, one_shot=one_shot)]
 
 
-def _direct_phase(pairs: Iterable[tuple[tuple[int, int], float, int]]) -> _Phase:
+def _direct_phase(pairs: Iterable[tuple[tuple[int, int], float, int]]) -> Phase:
     """Each message by a shortest route.  pairs: ((source, target), fraction of the payload, group)."""
-    phase = _Phase(is_direct=True)
+    phase = Phase(is_direct=True)
     for (source, target), share, group in pairs:
         if source != target:
             phase.messages.append((source, target, share, group))
@@ -119,21 +121,21 @@ def _direct_phase(pairs: Iterable[tuple[tuple[int, int], float, int]]) -> _Phase
     return phase
 
 
-def _ring_phase(groups: Groups, torus: Torus, *, kind: str, one_shot: bool) -> _Phase:
+def _ring_phase(groups: Groups, torus: Torus, *, kind: str, one_shot: bool) -> Phase:
     """One two-way ring through each group."""
-    phase = _Phase()
+    phase = Phase()
     for index, group in enumerate(groups):
         phase.add_ring(find_ring(group, torus), _Share.of(kind, one_shot=one_shot), group=index)
     return phase
 
 
-def _block_phases(groups: Groups, torus: Torus, algorithm: Algorithm, *, kind: str) -> list[_Phase]:
+def _block_phases(groups: Groups, torus: Torus, algorithm: Algorithm, *, kind: str) -> list[Phase]:
     """A phase for each side of the blocks, parts of the data in several orders; empty if the groups are no blocks."""
     blocks = [Block.of(group, torus) for group in groups] if algorithm.shape == BLOCK else []
     sides = {block.sides if block else () for block in blocks}
     if len(sides) != 1 or len(next(iter(sides))) < 2:
         return []
-    phases = [_Phase() for _ in next(iter(sides))]
+    phases = [Phase() for _ in next(iter(sides))]
     for index, block in enumerate(blocks):
         assert block is not None
         orders = _orders(algorithm, block)
@@ -160,7 +162,7 @@ def _orders(algorithm: Algorithm, block: Block) -> list[Order]:
 
 
 def _add_side_rings(
-    phases: list[_Phase], order: Order, block: Block, algorithm: Algorithm, *, kind: str, group: int, part: float
+    phases: list[Phase], order: Order, block: Block, algorithm: Algorithm, *, kind: str, group: int, part: float
 ) -> None:
     """Add one part of the data, side after side: a reduce-scatter begins with the first side, which moves the most; an
     all-gather goes in reverse, so that its last side moves the most."""
@@ -176,7 +178,7 @@ def _add_side_rings(
         part = part if one_shot else part / len(lines[0])
 
 
-def _sum_phases(phases: list[_Phase], torus: Torus, *, num_groups: int) -> LinkTraffic:
+def _sum_phases(phases: list[Phase], torus: Torus, *, num_groups: int) -> LinkTraffic:
     hops, load = np.zeros(num_groups), np.zeros(num_groups)
     uses: list[set[int]] = [set() for _ in range(num_groups)]
     for phase in phases:
@@ -188,7 +190,7 @@ def _sum_phases(phases: list[_Phase], torus: Torus, *, num_groups: int) -> LinkT
         busiest = np.zeros(num_groups)
         np.maximum.at(busiest, group, routes.load(np.array(columns[2], np.float64)))
         load += busiest
-        hops += _steps(phase, routes.hops, group, num_groups)
+        hops += count_hops(phase, routes.hops, group, num_groups)
         for link, index in zip(routes.link.tolist(), group[routes.message].tolist(), strict=True):
             uses[index].add(link)
     chips = _own_chips(phases, torus, num_groups)
@@ -196,7 +198,7 @@ def _sum_phases(phases: list[_Phase], torus: Torus, *, num_groups: int) -> LinkT
     return LinkTraffic(hops, load, tuple(own_uses))
 
 
-def _steps(phase: _Phase, hops: Ints, group: Ints, num_groups: int) -> Floats:
+def count_hops(phase: Phase, hops: Ints, group: Ints, num_groups: int) -> Floats:
     """Sequential hops per group: for direct messages the longest route; for a ring its steps × the median route (the
     way back along a line is long, but mostly no extra step)."""
     usual = np.zeros(num_groups)
@@ -206,7 +208,7 @@ def _steps(phase: _Phase, hops: Ints, group: Ints, num_groups: int) -> Floats:
     return usual
 
 
-def _own_chips(phases: list[_Phase], torus: Torus, num_groups: int) -> list[set[int]]:
+def _own_chips(phases: list[Phase], torus: Torus, num_groups: int) -> list[set[int]]:
     chips: list[set[int]] = [set() for _ in range(num_groups)]
     for phase in phases:
         for source, *_, group in phase.messages:

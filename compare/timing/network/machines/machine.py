@@ -134,6 +134,8 @@ class Machine:
     multi: str = LOCAL_BW_AWARE
     """How an all-reduce crosses dims: `baseline`, one all-reduce a dim; `local-bw-aware`, reduce-scatters up, an
     all-reduce in the last dim, all-gathers down."""
+    compiled: tuple[str, ...] = ()
+    """Kinds that run by the algorithm which the compiler chose, where a program says it and the dims are a torus."""
     chunks: int = 1
     """Pieces that a collective is cut into; each goes through the dims on its own."""
     active_chunks: int = 1
@@ -141,6 +143,9 @@ class Machine:
     queues: int = 1
     """Of each dim."""
     policy: str = "fifo"
+    """Which of several waiting collectives is next, where `in_flight` lets them wait."""
+    in_flight: int | None = None
+    """Transfers of a rank under way at once, in our own model; `None`: any number, which share their links."""
     memory_bytes_per_ns: float | None = None
     """A reduction reads twice and writes once; `None`: reductions cost nothing."""
     endpoint_ns: int | None = None
@@ -161,11 +166,15 @@ class Machine:
             for algorithm in listed[:-1]:
                 if algorithm.through_all:
                     raise TimingError(f"algorithm: {algorithm.name} goes over all ranks and stands last")
+        for kind in self.compiled:
+            _one_of("compiled", kind, KINDS)
         _one_of("multi", self.multi, MULTI)
         _one_of("policy", self.policy, POLICIES)
         for name, value in (("chunks", self.chunks), ("active-chunks", self.active_chunks), ("queues", self.queues)):
             if not 1 <= value <= _MOST:
                 raise TimingError(f"{name}: a whole number from 1, not {value}")
+        if self.in_flight is not None and not 1 <= self.in_flight <= _MOST:
+            raise TimingError(f"in-flight: a whole number from 1, not {self.in_flight}")
         if self.chunks > MOST_CHUNKS:
             raise TimingError(f"chunks: at most {MOST_CHUNKS:,}, not {self.chunks:,}")
         if self.memory_bytes_per_ns is not None and not _RATES[0] <= self.memory_bytes_per_ns <= _RATES[1]:

@@ -4,7 +4,7 @@
 name = "two rings"
 memory = 2765              # GB/s (1e9), of one rank; left out: reductions cost nothing
 multi = "local-bw-aware"   # or "baseline"
-chunks = 1                 # also: active-chunks, queues, policy, endpoint (ns), launch (ns)
+chunks = 1                 # also: active-chunks, queues, policy, in-flight, endpoint (ns), launch (ns)
 
 [[dims]]
 kind = "ring"              # or "line", "switch", "fully-connected"
@@ -38,8 +38,8 @@ from meshes.process.one_line import quote
 
 Table = Mapping[str, object]
 
-_KEYS = ("name", "memory", "multi", "chunks", "active-chunks", "queues", "policy", "endpoint", "launch", "dims",
-         "algorithms")  # fmt: skip
+_KEYS = ("name", "memory", "multi", "chunks", "active-chunks", "queues", "policy", "in-flight", "endpoint",
+         "launch", "dims", "algorithms")  # fmt: skip
 _DIM_KEYS = ("kind", "size", "bandwidth", "latency", "algorithm")
 
 
@@ -91,6 +91,7 @@ def parse_machine(table: Table, *, name: str) -> Machine:
         active_chunks=_whole(table, "active-chunks", "", 1),
         queues=_whole(table, "queues", "", 1),
         policy=_text(table, "policy", "", "fifo"),
+        in_flight=_whole(table, "in-flight", "") if "in-flight" in table else None,
         memory_bytes_per_ns=memory,
         endpoint_ns=endpoint,
         launch_ns=_number(table, "launch", "", 0.0),

@@ -17,6 +17,7 @@ from compare.timing.errors import TimingError
 from compare.timing.model.hardware import Hardware
 from compare.timing.network.machines.machine import (
     FULLY_CONNECTED,
+    KINDS,
     LINE,
     RING,
     SWITCH,
@@ -56,6 +57,7 @@ def tpu_machine(name: str) -> Machine:
         dims=tuple(dims),
         algorithms=Algorithms.alike(algorithms),
         launch_ns=rates.launch_ns,
+        compiled=KINDS,
     )
 
 
@@ -83,4 +85,5 @@ def astra_sim_machine(name: str) -> Machine:
         ),
         memory_bytes_per_ns=row.hbm_bytes_per_s / row.devices / 1e9,
         launch_ns=0.0,
+        compiled=(),
     )

@@ -1,0 +1,1 @@
+"""The engine: whole programs on a machine whose links they share."""

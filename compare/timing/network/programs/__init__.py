@@ -1,0 +1,1 @@
+"""Compiled programs on machines: expanded once, simulated on many, shown as timelines."""

@@ -1,0 +1,122 @@
+"""Simulate a compiled program on a machine: expand it once, then play it on any number of machines."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from compare.hlo.collective import Collective
+from compare.hlo.text.module import Module
+from compare.timing.arrays import Floats
+from compare.timing.errors import TimingError
+from compare.timing.intervals import Union, exposed_shares
+from compare.timing.model.algorithms import Algorithm, read_algorithm
+from compare.timing.model.schedule import log_step
+from compare.timing.network.engine.plan import Plan as Layout
+from compare.timing.network.engine.play import Played, play
+from compare.timing.network.graph.expand import expand_log, number_ranks
+from compare.timing.network.graph.graph import COMPUTE, Graph
+from compare.timing.network.graph.repeat import repeat_graph
+from compare.timing.network.machines.machine import Machine
+from compare.timing.network.programs.timeline import show_timeline
+from compare.timing.timeline import Timeline
+from meshes.mesh_argument import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulation:
+    """On what a program is simulated."""
+
+    machine: Machine
+    repeat: int = 1
+    """Copies of the program side by side, as over an outer data-parallel axis."""
+    compute: float = 1.0
+    """How much faster than the program's own durations a rank computes."""
+
+    @property
+    def label(self) -> str:
+        """What figures and tables call it."""
+        words = [f"simulated on {self.machine.name}"]
+        words += [f"{self.repeat} copies side by side"] * (self.repeat > 1)
+        words += [f"compute {self.compute:g} times as fast"] * (self.compute != 1)
+        return "; ".join(words)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """A program laid out over ranks."""
+
+    graph: Graph
+    choices: Mapping[str, Algorithm]
+    """The compiler's algorithm of each collective."""
+    devices: tuple[int, ...]
+    """The logical device of each rank."""
+    rows: Mapping[str, Collective]
+    notes: tuple[str, ...]
+    layouts: dict[tuple[object, ...], Layout] = field(default_factory=dict)
+    """By the shape of machines: dims, algorithms, copies."""
+
+    @classmethod
+    def of(cls, module: Module, rows: Sequence[Collective], plan: Plan, *, name: str) -> "Program":
+        """`TimingError` where it cannot be expanded."""
+        log = log_step(module, rows, plan)
+        ranks = number_ranks(plan)
+        return cls(
+            expand_log(log, ranks, name=name),
+            {row.name: read_algorithm(row.kind, row.text) for row in rows},
+            tuple(np.argsort(np.array(ranks)).tolist()),
+            {row.name: row for row in rows},
+            log.notes,
+        )
+
+    def layout(self, simulation: Simulation) -> Layout:
+        """Machines that differ in rates only share one."""
+        machine = simulation.machine
+        size = machine.num_ranks
+        if size != self.graph.num_ranks * simulation.repeat:
+            copies, rest = divmod(size, self.graph.num_ranks)
+            hint = f"; --repeat {copies} runs that many copies of it side by side" if copies > 1 and not rest else ""
+            raise TimingError(
+                f"{machine.name} has {size:,} ranks, and {self.graph.name} {self.graph.num_ranks:,}"
+                + (f" times {simulation.repeat}" if simulation.repeat > 1 else "")
+                + hint
+            )
+        shape = tuple((dim.kind, dim.size) for dim in machine.dims)
+        key = (shape, machine.algorithms, machine.multi, machine.compiled, simulation.repeat)
+        if key not in self.layouts:
+            kinds = {row.name: row.kind for row in self.rows.values()}
+            choices = {name: each for name, each in self.choices.items() if kinds[name] in machine.compiled}
+            self.layouts[key] = Layout.of(repeat_graph(self.graph, simulation.repeat), machine, choices)
+        return self.layouts[key]
+
+    def play(self, simulation: Simulation) -> Played:
+        """Raises `TimingError` where the machine does not fit it."""
+        return play(self.layout(simulation), simulation.machine, scale_compute=simulation.compute)
+
+    def timeline(self, simulation: Simulation) -> Timeline:
+        """Of the first copy."""
+        return show_timeline(
+            self.play(simulation), self.devices, self.rows, label=simulation.label, notes=self.notes
+        )  # fmt: skip
+
+
+def list_exposed(played: Played, num_ranks: int) -> dict[str, float]:
+    """By collective, the ns of a rank's step in which it is exposed; mean over the first so many ranks.
+
+    Time that several collectives expose at once is divided evenly, so that all add up to the exposed time.
+    """
+    members = np.bincount(played.plan.classes.of[:num_ranks], minlength=played.plan.classes.count)
+    transfers = played.plan.graph.transfers
+    total: dict[str, float] = {}
+    for index, weight in enumerate(members.tolist()):
+        if not weight:
+            continue
+        table = played.table(index)
+        computes = table.ops == COMPUTE
+        starts, ends = played.starts[index], played.ends[index]
+        busy = Union.of(starts[computes], ends[computes])
+        alone: Floats = exposed_shares(starts[~computes], ends[~computes], busy)
+        for number, ns in zip(table.transfers[~computes].tolist(), alone.tolist(), strict=True):
+            name = transfers[number].collective
+            total[name] = total.get(name, 0.0) + ns * weight / num_ranks
+    return total

@@ -1,0 +1,93 @@
+"""Graphs that cannot run: every one is a line that names ranks and nodes."""
+
+import pytest
+
+from compare.timing.network.engine.faults import GraphError
+from compare.timing.network.engine.plan import Plan
+from compare.timing.network.engine.play import play
+from compare.timing.network.graph.graph import COLLECTIVE, PERMUTE, RECEIVE, SEND
+from compare.timing.network.machines.machine import ALL_REDUCE, REDUCE_SCATTER, RING
+from tests.compare.timing.network.engine.toys import Program, machine_of
+
+MACHINE = machine_of((RING, 4))
+
+
+def fail(program):
+    with pytest.raises(GraphError) as caught:
+        play(Plan.of(program.graph(), MACHINE), MACHINE)
+    return str(caught.value)
+
+
+def test_a_receive_without_a_send_is_named():
+    program = Program(4)
+    number = program.add(PERMUTE, 64, [(0, 1)])
+    program.join(1, number, RECEIVE, 64)
+    assert fail(program) == ("rank 1, node 1 (collective-permute.0): waits for rank 0, which has no such send")
+
+
+def test_ends_of_different_size_are_named():
+    program = Program(4)
+    number = program.add(PERMUTE, 64, [(0, 1)])
+    program.join(0, number, SEND, 64)
+    program.compute(1, 5)
+    program.join(1, number, RECEIVE, 32)
+    assert fail(program) == (
+        "rank 0, node 1 (collective-permute.0): 64 bytes and rank 1, node 2 (collective-permute.0): 32 bytes: the ends "
+        "of one collective-permute differ in size"
+    )
+
+
+def test_a_member_that_is_missing_is_named():
+    program = Program(4)
+    number = program.add(ALL_REDUCE, 64, [(0, 1, 2, 3)])
+    for rank in (0, 1, 3):
+        program.join(rank, number, COLLECTIVE, 64)
+    assert "waits for rank 2, which has no such collective" in fail(program)
+
+
+def test_a_rank_outside_the_groups_is_named():
+    program = Program(4)
+    number = program.add(ALL_REDUCE, 64, [(0, 1)])
+    for rank in range(3):
+        program.join(rank, number, COLLECTIVE, 64)
+    assert fail(program).startswith("rank 2, node 1 (all-reduce.0): is a collective of a all-reduce whose groups")
+
+
+def test_one_end_twice_is_named():
+    program = Program(4)
+    number = program.add(ALL_REDUCE, 64, [(0, 1)])
+    for rank in (0, 1, 1):
+        program.join(rank, number, COLLECTIVE, 64)
+    assert fail(program).startswith("rank 1: node 1 (all-reduce.0) and node 2 (all-reduce.0) are the same end")
+
+
+def test_collectives_in_crossed_order_are_a_deadlock_that_names_ranks_and_nodes():
+    program = Program(4)
+    first = program.add(ALL_REDUCE, 64, [(0, 1)])
+    second = program.add(REDUCE_SCATTER, 64, [(0, 1)])
+    for rank, order in ((0, (first, second)), (1, (second, first))):
+        for number in order:
+            program.join(rank, number, COLLECTIVE, 64)
+    assert fail(program) == (
+        "deadlock: rank 0 waits at node 1 (all-reduce.0) for rank 1, rank 1 waits at node 1 (reduce-scatter.1) for "
+        "rank 0; they come to their transfers in crossed order"
+    )
+
+
+def test_a_cycle_of_dependencies_is_a_deadlock():
+    program = Program(4)
+    program.nodes[2].compute("compute.1", 5, [1])
+    program.nodes[2].compute("compute.2", 5, [0])
+    assert fail(program) == "deadlock: rank 2 waits at node 1 (compute.1)"
+
+
+def test_ranks_that_send_to_each_other_first_wait_forever_unless_messages_are_eager():
+    program = Program(4)
+    for source, target in ((0, 1), (1, 0)):
+        program.add(PERMUTE, 64, [(source, target)])
+    program.join(0, 0, SEND, 64)
+    program.join(0, 1, RECEIVE, 64)
+    program.join(1, 1, SEND, 64)
+    program.join(1, 0, RECEIVE, 64)
+    assert fail(program).startswith("deadlock: rank 0 waits at node 1 (collective-permute.0) for rank 1, rank 1 waits")
+    assert play(Plan.of(program.graph(), MACHINE), MACHINE, eager=True).total_ns == 164
