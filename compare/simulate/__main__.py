@@ -1,6 +1,7 @@
 """`python -m compare.simulate`: what a collective costs on a network that need not exist."""
 
 import json
+import sys
 from collections.abc import Sequence
 
 from compare.simulate.answer import answer_request
@@ -10,7 +11,13 @@ from meshes.process.command_line import run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the answer: cycles or ns."""
+    """Print the answer: cycles or ns; of a run, step times."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words and not words[0].startswith("-"):
+        from compare.simulate.what_if.answer import answer_what_if
+        from compare.simulate.what_if.request import parse_what_if
+
+        return answer_what_if(parse_what_if(words))
     request = parse_request(argv)
     answer = answer_request(request)
     if request.json:

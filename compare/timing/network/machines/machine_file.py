@@ -4,6 +4,7 @@
 name = "two rings"
 memory = 2765              # GB/s (1e9), of one rank; left out: reductions cost nothing
 multi = "local-bw-aware"   # or "baseline"
+compiled = ["all-reduce"]  # kinds that follow the algorithm in a compiled program, where the dims are a torus
 chunks = 1                 # also: active-chunks, queues, policy, in-flight, endpoint (ns), launch (ns)
 
 [[dims]]
@@ -38,7 +39,7 @@ from meshes.process.one_line import quote
 
 Table = Mapping[str, object]
 
-_KEYS = ("name", "memory", "multi", "chunks", "active-chunks", "queues", "policy", "in-flight", "endpoint",
+_KEYS = ("name", "memory", "multi", "compiled", "chunks", "active-chunks", "queues", "policy", "in-flight", "endpoint",
          "launch", "dims", "algorithms")  # fmt: skip
 _DIM_KEYS = ("kind", "size", "bandwidth", "latency", "algorithm")
 
@@ -87,6 +88,7 @@ def parse_machine(table: Table, *, name: str) -> Machine:
         dims=tuple(dims),
         algorithms=_read_algorithms(table, tuple(algorithms)),
         multi=_text(table, "multi", "", LOCAL_BW_AWARE),
+        compiled=_read_compiled(table),
         chunks=_whole(table, "chunks", "", 1),
         active_chunks=_whole(table, "active-chunks", "", 1),
         queues=_whole(table, "queues", "", 1),
@@ -122,6 +124,13 @@ def _read_algorithms(table: Table, of_dims: tuple[Algorithm, ...]) -> Algorithms
     return Algorithms(
         all_reduce=all_reduce, all_gather=all_gather, reduce_scatter=reduce_scatter, all_to_all=all_to_all
     )  # fmt: skip
+
+
+def _read_compiled(table: Table) -> tuple[str, ...]:
+    words = table.get("compiled", [])
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise TimingError(f"compiled: a list of kinds of collectives, not {quote(words)}")
+    return tuple(words)
 
 
 def _check_keys(table: Table, known: tuple[str, ...], place: str) -> None:

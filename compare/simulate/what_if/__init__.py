@@ -1,0 +1,1 @@
+"""Whole programs on other machines: step times, exposed time by verdict, sweeps."""

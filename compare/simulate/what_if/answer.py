@@ -1,0 +1,18 @@
+"""Answer `compare.simulate RUN`: simulate, print, write."""
+
+from compare.simulate.what_if.request import WhatIf
+from compare.simulate.what_if.result import simulate_run, to_json
+from compare.simulate.what_if.subjects import load_subjects
+from compare.simulate.what_if.text import list_lines
+from meshes.process.command_line import print_json
+
+
+def answer_what_if(request: WhatIf) -> int:
+    """0: every program was simulated."""
+    subjects = load_subjects(request.run)
+    results = simulate_run(request, subjects)
+    if request.json:
+        print_json(to_json(request, results))
+    else:
+        print(*list_lines(results), sep="\n")
+    return 0

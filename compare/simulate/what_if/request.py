@@ -1,0 +1,208 @@
+"""The options of `compare.simulate RUN`: on which machine, with which changes, swept over what."""
+
+import argparse
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from compare.timing.errors import TimingError
+from compare.timing.network.machines.changes import SCALES, scale_machine, set_algorithms, set_value
+from compare.timing.network.machines.machine import Machine
+from compare.timing.network.machines.machine_file import read_machine
+from compare.timing.network.machines.tpu import tpu_machine
+from compare.timing.network.machines.words import parse_algorithm
+from compare.timing.network.programs.simulation import Simulation
+from meshes.process.command_line import Parser, command_parser, whole_number
+from meshes.process.one_line import quote
+
+COMPUTE = "compute"
+_SWEEP = re.compile(r"([a-z][\w.-]*)=([^:=]+):([^:=]+)(?::(log|linear))?", re.ASCII)
+_POINTS = 13
+_MOST_POINTS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """One number of the machine over a range."""
+
+    word: str
+    """Of `scale_machine`, `compute`, or a key of the machine's file."""
+    values: tuple[float, ...]
+    is_log: bool
+
+    @property
+    def is_factor(self) -> bool:
+        return self.word in SCALES or self.word == COMPUTE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    """Programs on a machine."""
+
+    run: Path
+    machine: str | None
+    """A file or a name; `None`: what the programs were compiled for."""
+    changes: tuple[tuple[str, str], ...]
+    """(`scale` | `set` | `algorithm`, `key=value`), in this order."""
+    repeat: int
+    sweep: Sweep | None
+    best: bool
+    out: Path | None
+    json: bool
+
+    def simulation(self, topology: str) -> Simulation:
+        """For programs compiled for a topology.  Raises `TimingError`."""
+        word = self.machine or topology
+        machine = read_machine(Path(word)) if word.endswith(".toml") else tpu_machine(word)
+        simulation = Simulation(machine=machine, repeat=self.repeat)
+        for kind, change in self.changes:
+            simulation = CHANGES[kind](simulation, *_split(change, f"--{kind}"))
+        if self.changes:
+            words = ", ".join(change for _, change in self.changes)
+            simulation = replace(
+                simulation, machine=replace(simulation.machine, name=f"{simulation.machine.name} with {words}")
+            )
+        return simulation
+
+
+def scale_by(simulation: Simulation, word: str, value: str) -> Simulation:
+    """`ici`, `2`: also of compute."""
+    try:
+        factor = float(value)
+    except ValueError:
+        raise TimingError(f"scale: {quote(value)} is no number; write one like {word}=2") from None
+    if word == COMPUTE:
+        if not 0 < factor <= 1e9:
+            raise TimingError(f"scale: compute times a number more than 0 and at most 1e9, not {factor:g}")
+        return replace(simulation, compute=simulation.compute * factor)
+    if word not in SCALES:
+        raise TimingError(f"scale: unknown {quote(word)}; known are {', '.join((*SCALES, COMPUTE))}")
+    return _with(simulation, scale_machine(simulation.machine, word, factor))
+
+
+def _set(simulation: Simulation, word: str, value: str) -> Simulation:
+    return _with(simulation, set_value(simulation.machine, word, value))
+
+
+def _algorithm(simulation: Simulation, word: str, value: str) -> Simulation:
+    algorithms = tuple(map(parse_algorithm, value.split("+")))
+    return _with(simulation, set_algorithms(simulation.machine, word, algorithms))
+
+
+def _with(simulation: Simulation, machine: Machine) -> Simulation:
+    return replace(simulation, machine=machine)
+
+
+CHANGES: dict[str, Callable[[Simulation, str, str], Simulation]] = {
+    "scale": scale_by, "set": _set, "algorithm": _algorithm,
+}  # fmt: skip
+
+
+def change_point(simulation: Simulation, sweep: Sweep, value: float) -> Simulation:
+    """The machine at one point of a sweep."""
+    if sweep.is_factor:
+        return scale_by(simulation, sweep.word, repr(value))
+    return _set(simulation, sweep.word, repr(value))
+
+
+def _split(change: str, option: str) -> tuple[str, str]:
+    word, equals, value = change.partition("=")
+    if not equals or not word.strip() or not value.strip():
+        raise TimingError(f"{option}: {quote(change)} is no change; write one like ici=2")
+    return word.strip(), value.strip()
+
+
+def what_if_parser() -> Parser:
+    """Of `compare.simulate RUN`."""
+    parser = command_parser(
+        "compare.simulate",
+        "Play the compiled programs of a run on a machine that need not exist: step times, exposed communication by "
+        "verdict.  Without RUN, one collective alone: see --help.",
+        example="docs/example-run --machine v5e:2x4 --sweep ici=0.25:8:log --out what-if",
+    )
+    parser.add_argument("run", metavar="RUN", type=Path, help="a run folder: case.json, and <arm>/<phase>/<cell>/")
+    parser.add_argument(
+        "--machine", metavar="FILE|NAME",
+        help="a TOML file, or a TPU slice like v6e:2x4 (default: what the programs were compiled for)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--scale", metavar="WORD=X,…", action="append", default=[],
+        help=f"times X: {'; '.join(f'{word}: {what}' for word, what in SCALES.items())}; compute: the speed of ranks",
+    )  # fmt: skip
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="a key of the machine's file, like dims.1.bandwidth=180",
+    )
+    parser.add_argument(
+        "--algorithm", metavar="KIND=WORD", action="append", default=[],
+        help="of one kind of collective, like all-reduce=halving-doubling; of each dim, joined by +",
+    )  # fmt: skip
+    parser.add_argument(
+        "--repeat", metavar="N", type=whole_number, default=1,
+        help="copies of the programs side by side, as over an outer data-parallel axis (default: 1)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--sweep", metavar="WORD=FROM:TO[:log]", help="over a word of --scale or a key of --set, like ici=0.25:8:log"
+    )
+    parser.add_argument(
+        "--points", metavar="N", type=whole_number, default=_POINTS, help=f"of a sweep (default: {_POINTS})"
+    )
+    parser.add_argument(
+        "--best", action="store_true", help="the fastest algorithm of each collective alone, and the compiler's"
+    )
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path,
+        help="write the run as it would be on this machine: report, tables, figures, trace; with --sweep its figure",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    return parser
+
+
+def parse_what_if(argv: Sequence[str]) -> WhatIf:
+    """Ends the process in one line where the request is wrong."""
+    parser = what_if_parser()
+    options = parser.parse_args(argv)
+    try:
+        return _read(options)
+    except TimingError as error:
+        parser.error(str(error))
+
+
+def _read(options: argparse.Namespace) -> WhatIf:
+    changes = [("scale", word) for words in options.scale for word in words.split(",")]
+    changes += [("set", word) for word in options.set] + [("algorithm", word) for word in options.algorithm]
+    for kind, change in changes:
+        _split(change, f"--{kind}")
+    return WhatIf(
+        run=options.run,
+        machine=options.machine,
+        changes=tuple(changes),
+        repeat=options.repeat,
+        sweep=_parse_sweep(options.sweep, options.points) if options.sweep else None,
+        best=options.best,
+        out=options.out,
+        json=options.json,
+    )
+
+
+def _parse_sweep(words: str, points: int) -> Sweep:
+    match = _SWEEP.fullmatch(words)
+    if not match:
+        raise TimingError(f"--sweep: {quote(words)} is no range; write one like ici=0.25:8:log")
+    try:
+        low, high = float(match[2]), float(match[3])
+    except ValueError:
+        raise TimingError(f"--sweep: {quote(words)} is no range of numbers; write one like ici=0.25:8:log") from None
+    if not 2 <= points <= _MOST_POINTS:
+        raise TimingError(f"--points: 2 to {_MOST_POINTS}, not {points}")
+    if not 0 < low < high <= 1e15:
+        raise TimingError(f"--sweep: from a number more than 0 to a larger one, not {low:g} to {high:g}")
+    is_log = match[4] == "log"
+    values = np.geomspace(low, high, points) if is_log else np.linspace(low, high, points)
+    return Sweep(match[1], tuple(float(f"{value:.6g}") for value in values), is_log)

@@ -1,0 +1,118 @@
+"""The example run on other machines.  On its own slice the engine and the schedule model come to the same times."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from compare.simulate.__main__ import main
+from compare.simulate.what_if.request import parse_what_if
+from compare.simulate.what_if.result import simulate_run
+from compare.simulate.what_if.subjects import load_subjects, simulate_subject
+from meshes.process.command_line import run_command
+from tests.places import ROOT
+
+RUN = ROOT / "docs" / "example-run"
+CLOSE = 2e-6
+"""Durations of compute are whole ns in a graph."""
+
+
+@pytest.fixture(scope="module")
+def subjects():
+    return load_subjects(RUN)
+
+
+@pytest.fixture(scope="module")
+def report():
+    return json.loads((RUN / "report.json").read_text())
+
+
+def simulate(subjects, *words):
+    request = parse_what_if([str(RUN), *words])
+    return {
+        (each.arm, each.phase): simulate_subject(each, request.simulation(each.topology)) for each in subjects
+    }  # fmt: skip
+
+
+def test_on_its_own_slice_a_program_takes_as_long_as_modelled(subjects, report):
+    for (arm, phase), outcome in simulate(subjects).items():
+        timing = report["phases"][phase]["arms"][arm]["timing"]
+        assert outcome.step_ns == pytest.approx(timing["per_step"]["step_ns"], rel=CLOSE)
+        for verdict, ns in outcome.exposed_ns.items():
+            assert ns == pytest.approx(timing["by_verdict"][verdict]["exposed_ns"], rel=1e-4, abs=5)
+
+
+def test_a_machine_twice_as_fast_in_all_takes_half_the_time(subjects):
+    now = simulate(subjects)
+    faster = simulate(subjects, "--scale", "bandwidth=2,latency=0.5,compute=2")
+    for key, outcome in now.items():
+        assert faster[key].step_ns == pytest.approx(outcome.step_ns / 2, rel=1e-4)
+
+
+def test_set_and_scale_say_the_same_in_two_ways(subjects):
+    scaled = simulate(subjects, "--scale", "ici=2")
+    written = simulate(subjects, "--set", "dims.0.bandwidth=74.606", "--set", "dims.1.bandwidth=74.606")
+    for key, outcome in scaled.items():
+        assert written[key].step_ns == pytest.approx(outcome.step_ns, rel=1e-5)
+
+
+def test_copies_side_by_side_on_links_of_their_own_change_nothing(subjects):
+    """Each copy is a slab of 4×2 on a 4×4: as long as alone on lines of 4 and 2."""
+    twice = parse_what_if([str(RUN), "--machine", "v5e:4x4", "--repeat", "2"]).simulation("")
+    line, other = twice.machine.dims
+    alone = replace(twice, repeat=1, machine=replace(twice.machine, dims=(line, replace(other, size=2))))
+    for subject in subjects[:2]:
+        assert simulate_subject(subject, twice).step_ns == pytest.approx(
+            simulate_subject(subject, alone).step_ns, rel=1e-9
+        )
+
+
+def test_enough_bandwidth_is_where_doubling_no_longer_pays(subjects):
+    request = parse_what_if([str(RUN)])
+    (result,) = simulate_run(request, subjects[:1])
+    assert result.enough is not None
+    steps = [
+        simulate(subjects[:1], "--scale", f"bandwidth={factor}")[subjects[0].arm, subjects[0].phase].step_ns
+        for factor in (result.enough, 2 * result.enough, result.enough / 1.02, 2 * result.enough / 1.02)
+    ]
+    assert 100 * (steps[0] - steps[1]) / steps[0] < 1 <= 100 * (steps[2] - steps[3]) / steps[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--machine", "v5e:4x4"), "v5e:4x4 has 16 ranks, and jax/prefill/tpu 8; --repeat 2 runs that many copies"),
+        (("--machine", "v5e:2x2"), "v5e:2x2 has 4 ranks, and jax/prefill/tpu 8"),
+        (("--scale", "ice=2"), "scale: unknown 'ice'; known are bandwidth, ici, dcn, latency, launch, memory, compute"),
+        (("--scale", "ici=0"), "scale: ici times a number more than 0 and at most 1e9, not 0"),
+        (("--scale", "dcn=2"), "scale: v5e:2x4 has no dims that dcn is the bandwidth of"),
+        (("--set", "dims.0.bandwidth=0"), "dims.0.bandwidth: the bandwidth of a dim is more than 0, not 0"),
+        (("--set", "dims.7.bandwidth=1"), "set: v5e:2x4 has no 'dims.7.bandwidth'"),
+        (("--set", "speed=1"), "speed: unknown key; known are name"),
+        (("--algorithm", "all-reduce=spiral"), "unknown algorithm 'spiral'; known are ring"),
+        (("--algorithm", "all-sum=ring"), "algorithm: unknown collective 'all-sum'; known are all-reduce"),
+        (("--sweep", "ici=8:1:log"), "--sweep: from a number more than 0 to a larger one, not 8 to 1"),
+        (("--sweep", "ici"), "--sweep: 'ici' is no range; write one like ici=0.25:8:log"),
+    ],
+)
+def test_a_bad_machine_is_one_line(subjects, words, why, capsys, monkeypatch):
+    monkeypatch.setattr("compare.simulate.what_if.answer.load_subjects", lambda _: subjects)
+    with pytest.raises(SystemExit) as ended:
+        run_command(main, [str(RUN), *words])
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert why in error
+    assert "Traceback" not in error
+
+
+def test_the_answer_as_json_names_every_program(subjects, capsys, monkeypatch):
+    monkeypatch.setattr("compare.simulate.what_if.answer.load_subjects", lambda _: subjects)
+    assert main([str(RUN), "--json", "--sweep", "ici=0.5:2:log", "--points", "3"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert list(answer["programs"]) == [
+        "jax/prefill/tpu", "torchxla/prefill/tpu", "jax/decode/tpu", "torchxla/decode/tpu"
+    ]  # fmt: skip
+    rows = answer["programs"]["jax/prefill/tpu"]
+    assert [row["value"] for row in rows["sweep"]] == [0.5, 1, 2]
+    assert rows["sweep"][1]["step_ns"] == rows["step_ns"]
+    assert rows["sweep"][2]["step_ns"] == rows["twice_the_bandwidth"]["step_ns"]
