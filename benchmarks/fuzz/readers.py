@@ -34,6 +34,7 @@ from compare.sweep.render.text import print_sweep
 from compare.sweep.report import build_summary, earlier_rows, result_row
 from compare.sweep.request import Combination
 from compare.sweep.sweep import CaseEnd, read_result
+from compare.timing.chrome.events import open_trace, read_events
 from compare.timing.join import profile
 from compare.timing.join.programs import read_protos
 from compare.timing.network.machines.collective import Collective
@@ -47,6 +48,7 @@ from meshes.checkpoint.safetensors import entries
 from meshes.mesh_argument import SPECS, read_mesh
 from meshes.process.documents import read_json
 from meshes.weights import weights
+from tests.compare.timing.chrome.traces import Trace, all_reduce
 from tests.compare.timing.spaces import Space, tpu
 
 ROOT = Path(__file__).parent.parent.parent
@@ -165,6 +167,38 @@ def _protos() -> list[bytes]:
 
 def _read_trace(path: Path) -> object:
     return profile.read_profile([path], axes={"tp": 2})
+
+
+def _trace() -> list[str]:
+    """Two devices with a step each, and a host: words and numbers as XLA's profiler writes them."""
+    trace = Trace()
+    for device in range(2):
+        trace.step(device, 0, 0, 10)
+        trace.module(device, 0, 10)
+        trace.op(device, "fusion.2", 0, 6, "loop fusion", bytes_accessed="4096", tf_op="jit(f)/mul", run_id="3")
+        trace.op(device, "all-reduce.1", 6, 3, "all-reduce", long_name=all_reduce(1, 1000, "{{0,1}}"))
+    trace.host("step", 0, 11, step_num="0")
+    return [trace.text()]
+
+
+def _read_chrome_trace(path: Path) -> object:
+    """A timeline; each event with a time and a duration is in it, or counted among those that were left out."""
+    try:
+        with path.open("rb") as file:
+            events = read_events(open_trace(file))
+        document = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):  # no JSON for Python, which reads less than what was read, or none
+        return _read_trace(path)
+    listed = document["traceEvents"] if isinstance(document, dict) else document
+    timed = [event for event in listed if isinstance(event, dict) and event.get("ph") == "X" and _is_timed(event)]
+    left_out = sum(int(note.split()[0]) for note in events.notes)
+    if len(events.kind) + left_out < len(timed):
+        raise Wrong(f"{len(timed)} events have a time; {len(events.kind)} were read, {left_out} counted as left out")
+    return _read_trace(path)
+
+
+def _is_timed(event: dict[str, Any]) -> bool:
+    return all(type(event.get(name)) in (int, float) and 0 <= event[name] < 1e15 for name in ("ts", "dur"))
 
 
 def _time_on_machine(path: Path) -> object:
@@ -305,7 +339,10 @@ READERS = (
     Reader("xplane.pb", 2_000, _profiles, mutate.data, _in_file("host.xplane.pb", _read_trace)),
     Reader("Chrome trace as a profile", 1_000, lambda: ['{"traceEvents": [{"ph": "X", "name": "a"}]}'], mutate.tree,
            _in_file("host.xplane.pb", _read_trace)),
-    Reader("mesh names", 9_000, lambda: _MESHES, mutate.text, lambda given, _: read_mesh(given)),
+    Reader("Chrome trace", 1_500, _trace, mutate.tree, _in_file("host.trace.json", _read_chrome_trace)),
+    Reader("Chrome trace, gzipped", 500, lambda: [gzip.compress(_trace()[0].encode())], mutate.data,
+           _in_file("host.trace.json.gz", _read_trace)),
+    Reader("mesh names", 7_000, lambda: _MESHES, mutate.text, lambda given, _: read_mesh(given)),
     Reader("mesh files (TOML)", 5_000, lambda: [path.read_text() for path in sorted(SPECS.glob("*.toml"))], mutate.text,
            _in_file("a.toml", lambda path: read_mesh(str(path)))),
     Reader("machine files (TOML)", 3_000, lambda: [_MACHINE], mutate.text, _in_file("a.toml", _time_on_machine)),

@@ -16,7 +16,8 @@ from compare.hlo.collective import COLLECTIVE_KINDS
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.shapes import Array, read_shape
 from compare.timing.arrays import Floats, Ints, Mask
-from compare.timing.chrome.events import Kind, TraceEvents, open_trace, read_events
+from compare.timing.chrome.columns import Kind, TraceEvents
+from compare.timing.chrome.events import open_trace, read_events
 from compare.timing.errors import TimingError
 from compare.timing.xplane.device_events import words_by_code
 from compare.timing.xplane.xspace import Line, Metadata, Plane, Space
@@ -122,12 +123,14 @@ class _Trace:
         """
         shown = (self.events.numbers["ts"] - self.zero_ns / 1e3) * 1e3
         offset = self.events.numbers["device_offset_ps"] / 1e3
+        offset[np.isinf(offset)] = np.nan
         starts: Floats = shown.copy()
         apart = 0
         for process in np.unique(self.process[~np.isnan(offset)]).tolist():
             rows = np.flatnonzero((self.process == process) & ~np.isnan(offset))
             between = shown[rows] - offset[rows]
-            near = np.abs(between - np.median(between)) <= _CLOCKS_NS
+            middle = np.sort(between)[between.size // 2]
+            near = np.abs(between - middle) <= _CLOCKS_NS
             shift = round(float(between[near].max()), 3)
             chosen = near & (np.abs(between - shift) > _FINE_NS)
             starts[rows[chosen]] = offset[rows[chosen]] + shift

@@ -51,6 +51,8 @@ _COUNTERS = re.compile(r"_?counters_\d*|tec \d+", re.IGNORECASE)
 _LINE_IDS = {1: MARKS, 2: MODULES, 3: OPS, 66: MODULES, 67: OPS}
 """Of lines without a name (openxla/xprof's `xprof/convert/events_db/tpu_component.h`)."""
 _HLO_NAME = re.compile(r"\s*(?:ROOT\s+)?%?([\w.\-]+)\s*=\s")
+_MOST_DIGITS = 18
+"""Of the number of a step."""
 _DROPPED = re.compile(r"trace buffers? dropped", re.IGNORECASE)
 
 
@@ -222,7 +224,7 @@ def _steps(core: _Core) -> pd.DataFrame:
     rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["word", "start_ns", "duration_ns"])
     rows = rows[rows["duration_ns"] > 0].sort_values("start_ns", ignore_index=True)
     numbers = rows["word"].astype(str).str.extract(r"(\d+)\s*$", expand=False)
-    counted = numbers.isna().any() or numbers.duplicated().any()
+    counted = numbers.isna().any() or numbers.duplicated().any() or (numbers.str.len() > _MOST_DIGITS).any()
     rows["step"] = np.arange(len(rows)) if counted else numbers.astype(np.int64)
     return rows.assign(device=core.device)[list(STEP_COLUMNS)].astype(STEP_COLUMNS)
 

@@ -5,6 +5,8 @@ import json
 import pytest
 
 from compare.timing.chrome import events as events_of
+from compare.timing.chrome import pieces
+from compare.timing.chrome.columns import Columns
 from compare.timing.chrome.space import read_trace
 from compare.timing.errors import TimingError
 from compare.timing.join.profile import read_profile
@@ -79,8 +81,76 @@ def test_a_piece_may_end_anywhere(tmp_path, monkeypatch, size):
     trace = small()
     trace.host('a},{"b', 0, 1, long_name='x},{"y":[{"z":1},{"w":2}]', inner=[{"a": 1}, {"b": 2}])
     expected = read(trace, tmp_path / "whole")
-    monkeypatch.setattr(events_of, "_PIECE", size)
+    monkeypatch.setattr(pieces, "_PIECE", size)
     assert read(trace, tmp_path / "pieces").events.equals(expected.events)
+
+
+def halved(monkeypatch, *, processors=2):
+    """Traces of any size are read by two processes; the list that is returned has what the second one read."""
+    read_beside, extend = [], Columns.extend
+    monkeypatch.setattr(events_of, "LARGE", 1)
+    monkeypatch.setattr(pieces, "_PIECE", 256)
+    monkeypatch.setattr(events_of, "_START", 0)
+    monkeypatch.setattr(events_of, "_processors", lambda: processors)
+    monkeypatch.setattr(Columns, "extend", lambda self, rest: (read_beside.append(rest.count), extend(self, rest))[1])
+    return read_beside
+
+
+def long_trace(odd=""):
+    """20 times the operations of `small`, with a word or a list in the middle that looks like the end of an event."""
+    trace = small()
+    for number in range(1, 20):
+        for device in range(4):
+            trace.step(device, number, 10 * number, 10)
+            trace.op(device, f"fusion.{number % 3}", 10 * number, 6, "loop fusion")
+            trace.host(f"late {odd}", number, 1, inner=[{"a": 1, "b": odd}, {"b": 2}] if odd else [])
+    trace.meta("process_name", 1, "a host")  # said last
+    return trace
+
+
+@pytest.mark.parametrize("odd", ["", 'a},{"ph', 'x": 1}, {"y'])
+@pytest.mark.parametrize("form", ["object", "list"])
+def test_two_processes_read_what_one_reads(tmp_path, monkeypatch, odd, form):
+    trace = long_trace(odd)
+    path = tmp_path / "host.trace.json"
+    path.write_text(trace.text() if form == "object" else json.dumps(trace.events))
+    alone = read_trace(path)
+    second = halved(monkeypatch)
+    both = read_trace(path)
+    # 8 operations of `small` and 4 steps, and 12 events for each of 19 further steps: 240.
+    assert len(second) == 1
+    assert 90 < second[0] < 150
+    assert [plane.name for plane in both.planes] == [plane.name for plane in alone.planes]
+    for plane, expected in zip(both.planes, alone.planes, strict=True):
+        for line, of_one in zip(plane.lines, expected.lines, strict=True):
+            assert list(line.names) == list(of_one.names)
+            assert line.start_ns(0).tolist() == of_one.start_ns(0).tolist()
+    halved(monkeypatch, processors=1)
+    assert sum(len(line) for plane in read_trace(path).planes for line in plane.lines) == 240
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda text: text[:-300], lambda text: text[: len(text) * 3 // 4] + "!" + text[len(text) * 3 // 4 :]],
+    ids=["cut", "not JSON"],
+)
+def test_a_second_half_that_cannot_be_read_is_said_as_of_a_small_trace(tmp_path, monkeypatch, damage):
+    path = tmp_path / "host.trace.json"
+    path.write_text(damage(long_trace().text()))
+    with pytest.raises(TimingError) as small_trace:
+        read_trace(path)
+    halved(monkeypatch)
+    with pytest.raises(TimingError) as large_trace:
+        read_trace(path)
+    assert str(large_trace.value) == str(small_trace.value)
+
+
+def test_a_second_process_that_dies_costs_nothing(tmp_path, monkeypatch):
+    second = halved(monkeypatch)
+    monkeypatch.setattr(events_of, "_READER", "no_such_module")
+    file = next(long_trace().write(tmp_path).iterdir())
+    assert sum(len(line) for plane in read_trace(file).planes for line in plane.lines) == 240
+    assert second == []
 
 
 def test_picoseconds_come_from_the_device(tmp_path):
