@@ -3,5 +3,6 @@ SELECT
     count(*) FILTER (status <> 'refused') AS cases,
     count(*) FILTER (status = 'refused') AS refused,
     count(DISTINCT model) AS models,
-    count(*) FILTER (status = 'done') AS compiled
+    count(*) FILTER (status = 'done') AS compiled,
+    (SELECT list(DISTINCT devices ORDER BY devices) FROM runs) AS chips
 FROM cases
