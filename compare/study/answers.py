@@ -141,5 +141,7 @@ def value_text(column: str, value: Value) -> str:
         for ending, text in _ENDINGS:
             if column.endswith(ending):
                 return str(text(value))
-        return f"{value:,}" if isinstance(value, int) else f"{value:,.3g}"
+        if isinstance(value, int) or abs(value) >= 1000:
+            return f"{value:,.0f}"
+        return f"{value:.3g}"
     return ", ".join(map(str, value)) if isinstance(value, list) else value

@@ -1,7 +1,7 @@
 -- What a device sends over one step, in 240 equal parts, by parallelism (8 chips).
 SELECT
     v.model, v.mesh, v.phase, v.arm, v.axes, v.wire_bytes, v.up,
-    t.step_ns, n.duty_cycle, n.up_phases, n.peak_bytes_per_s
+    t.step_ns, n.duty_cycle AS up_share, n.up_phases, n.peak_bytes_per_s / 1e9 AS peak_gb_per_s
 FROM volume AS v
 JOIN network AS n USING (run, phase, arm, cell, source, axes)
 JOIN times AS t

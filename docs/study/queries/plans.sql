@@ -22,7 +22,8 @@ SELECT
     coalesce(j.next_over_fastest < 1.18, false) AS jax_within_error,
     coalesce(x.next_over_fastest < 1.18, false) AS torchxla_within_error,
     other.step_ns / j.step_ns AS torchxla_plan_in_jax_times, -- what JAX would lose with TorchXLA's choice
-    x_other.step_ns / x.step_ns AS jax_plan_in_torchxla_times
+    x_other.step_ns / x.step_ns AS jax_plan_in_torchxla_times,
+    coalesce(x_other.step_ns / x.step_ns >= 1.18, false) AS choice_matters -- by more than that error
 FROM fastest AS j
 JOIN fastest AS x USING (model, topology, phase)
 LEFT JOIN ranked AS other
