@@ -50,7 +50,7 @@ def _sentences(each: SubjectResult) -> Iterator[str]:
         part = 100 * each.hidden_by_twice_ns / outcome.induced_ns
         left = 100 * each.unlimited.induced_ns / outcome.induced_ns
         words += (
-            f"; it hides {part:.0f} % of the framework-induced exposed time ({time_text(outcome.induced_ns)}), and no "
+            f"; it hides {part:.0f} % of the avoidable exposed time ({time_text(outcome.induced_ns)}), and no "
             f"bandwidth hides the last {left:.0f} %"
         )
     yield words
