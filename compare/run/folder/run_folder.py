@@ -19,6 +19,7 @@ from compare.run.arms import ARMS, Arm
 from compare.run.cache import file_digest
 from compare.run.folder import replace_folder
 from compare.run.folder.replace_folder import CASE
+from compare.run.folder.timelines import SIMULATION
 from compare.run.folder.untrusted_paths import is_inside, list_cells
 from compare.run.results import Outcome
 from compare.run.scheduler import PROCESS, cores
@@ -101,7 +102,7 @@ def _unpack_program(cell: Path, *, arm: Arm | None) -> JsonObject:
 
 def copy_run(run: Path, folder: Path) -> None:
     """Copy the case, the cells and the remedies of a run folder, without rendered files."""
-    for path in (run / name for name in (CASE, *REMEDIES)):
+    for path in (run / name for name in (CASE, SIMULATION, *REMEDIES)):
         if is_inside(run, path):
             shutil.copyfile(path, folder / path.name)
     for cell in list_cells(run):

@@ -10,6 +10,7 @@ from compare.report.model.program import ArmPrograms, ProgramReport
 from compare.report.model.report import PhaseReport, Report
 from compare.report.model.timing import Side, TimeDifference, Timing
 from compare.report.programs import JudgedProgram, Key
+from compare.run.errors import WorkError
 from compare.run.folder.untrusted_paths import is_inside
 from compare.run.tasks import PROFILES
 from compare.timing.alignment.timeline_diff import timeline_diff
@@ -17,9 +18,14 @@ from compare.timing.errors import TimingError
 from compare.timing.join import profile
 from compare.timing.metrics.section import build_section
 from compare.timing.model.schedule import model_step
+from compare.timing.network.programs.simulation import Program, Simulation
 from compare.timing.timeline import Timeline
+from meshes.process.documents import read_json
+from meshes.process.errors import MeshError
 from meshes.process.one_line import one_line
 
+SIMULATION = "simulation.json"
+"""In a run folder, the machine on which its compiled programs are simulated (`compare.simulate RUN --out`)."""
 MOST_STRETCHES = 20
 """Most unmatched intervals in a report."""
 
@@ -31,24 +37,41 @@ class Timelines:
     by_key: Mapping[Key, Timeline]
     errors: Mapping[Key, str]
     """Why a program has no timeline, one line."""
+    simulated: bool = False
+    """Whether the compiled programs were played on the machine of the folder's `simulation.json`."""
 
 
 def build_timelines(programs: Sequence[JudgedProgram], *, folder: Path) -> Timelines:
     """The timelines of all readable programs.  `folder`: the run folder, with the profiles of executed programs."""
     timelines, errors = dict[Key, Timeline](), dict[Key, str]()
+    simulation = read_simulation(folder)
     for program in programs:
         if program.module is None:
             continue
         key = program.result.key
         try:
-            timelines[key] = _read_measured(program, folder) if program.result.executed else _model(program)
+            timelines[key] = _read_measured(program, folder) if program.result.executed else _model(program, simulation)
         except (TimingError, HloError, OSError) as error:
             errors[key] = one_line(str(error).replace(f"{folder}/", ""))
-    return Timelines(timelines, errors)
+    return Timelines(timelines, errors, simulation is not None)
 
 
-def _model(program: JudgedProgram) -> Timeline:
+def read_simulation(folder: Path) -> Simulation | None:
+    """The machine on which a run folder's compiled programs are simulated; `None`: modelled for their own slice."""
+    path = folder / SIMULATION
+    if not is_inside(folder, path):
+        return None
+    try:
+        return Simulation.from_json(read_json(path))
+    except (MeshError, TimingError) as error:
+        raise WorkError(f"{path} cannot be read: {error}") from None
+
+
+def _model(program: JudgedProgram, simulation: Simulation | None) -> Timeline:
     assert program.module is not None
+    if simulation is not None:
+        name = "/".join(program.result.key)
+        return Program.of(program.module, program.rows, program.case.plan, name=name).timeline(simulation)
     return model_step(program.module, program.rows, program.case.plan)
 
 
@@ -78,7 +101,7 @@ def _with_times(
     def timed(program: ProgramReport) -> ProgramReport:
         key = arm, phase, program.cell
         if key in times.by_key:
-            return replace(program, timing=_timing(by_key[key], program, times.by_key[key]))
+            return replace(program, timing=_timing(by_key[key], program, times))
         return replace(program, timing_error=times.errors.get(key))
 
     witnesses = programs.witnesses
@@ -91,13 +114,16 @@ def _with_times(
     )
 
 
-def _timing(program: JudgedProgram, entry: ProgramReport, timeline: Timeline) -> Timing:
+def _timing(program: JudgedProgram, entry: ProgramReport, times: Timelines) -> Timing:
+    timeline = times.by_key[program.result.key]
+    # Peaks of a data sheet say nothing of a machine that need not exist.
+    has_peak = entry.platform != "cpu" and not times.simulated
     return build_section(
         timeline,
         rows=entry.collectives,
         mesh=lay_out_mesh(program.case),
         microbatches=program.case.microbatches,
-        link_bytes_per_s=program.case.topology.generation.ici_link_bytes_per_s if entry.platform != "cpu" else None,
+        link_bytes_per_s=program.case.topology.generation.ici_link_bytes_per_s if has_peak else None,
     )
 
 

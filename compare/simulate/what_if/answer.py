@@ -1,5 +1,7 @@
 """Answer `compare.simulate RUN`: simulate, print, write."""
 
+import sys
+
 from compare.simulate.what_if.request import WhatIf
 from compare.simulate.what_if.result import simulate_run, to_json
 from compare.simulate.what_if.subjects import load_subjects
@@ -14,5 +16,9 @@ def answer_what_if(request: WhatIf) -> int:
     if request.json:
         print_json(to_json(request, results))
     else:
-        print(*list_lines(results), sep="\n")
+        print(*list_lines(request, results), sep="\n")
+    if request.out is not None:
+        from compare.simulate.what_if.write import write_run
+
+        print(*write_run(request, results, request.out), sep="\n", file=sys.stderr if request.json else sys.stdout)
     return 0

@@ -4,6 +4,7 @@ import argparse
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import log2
 from pathlib import Path
 
 import numpy as np
@@ -151,7 +152,7 @@ def what_if_parser() -> Parser:
         "--sweep", metavar="WORD=FROM:TO[:log]", help="over a word of --scale or a key of --set, like ici=0.25:8:log"
     )
     parser.add_argument(
-        "--points", metavar="N", type=whole_number, default=_POINTS, help=f"of a sweep (default: {_POINTS})"
+        "--points", metavar="N", type=whole_number, help=f"of a sweep (default: {_POINTS}; of log two an octave)"
     )
     parser.add_argument(
         "--best", action="store_true", help="the fastest algorithm of each collective alone, and the compiler's"
@@ -191,7 +192,7 @@ def _read(options: argparse.Namespace) -> WhatIf:
     )
 
 
-def _parse_sweep(words: str, points: int) -> Sweep:
+def _parse_sweep(words: str, points: int | None) -> Sweep:
     match = _SWEEP.fullmatch(words)
     if not match:
         raise TimingError(f"--sweep: {quote(words)} is no range; write one like ici=0.25:8:log")
@@ -199,10 +200,13 @@ def _parse_sweep(words: str, points: int) -> Sweep:
         low, high = float(match[2]), float(match[3])
     except ValueError:
         raise TimingError(f"--sweep: {quote(words)} is no range of numbers; write one like ici=0.25:8:log") from None
-    if not 2 <= points <= _MOST_POINTS:
-        raise TimingError(f"--points: 2 to {_MOST_POINTS}, not {points}")
     if not 0 < low < high <= 1e15:
         raise TimingError(f"--sweep: from a number more than 0 to a larger one, not {low:g} to {high:g}")
     is_log = match[4] == "log"
+    if points is None:
+        points = min(round(2 * log2(high / low)) + 1, _MOST_POINTS) if is_log else _POINTS
+        points = max(points, 2)
+    if not 2 <= points <= _MOST_POINTS:
+        raise TimingError(f"--points: 2 to {_MOST_POINTS}, not {points}")
     values = np.geomspace(low, high, points) if is_log else np.linspace(low, high, points)
     return Sweep(match[1], tuple(float(f"{value:.6g}") for value in values), is_log)

@@ -3,28 +3,31 @@
 from collections.abc import Iterator, Sequence
 
 from compare.render.units import time_text
+from compare.simulate.what_if.request import Sweep, WhatIf
 from compare.simulate.what_if.result import NO_LONGER_MATTERS, SubjectResult
 from compare.simulate.what_if.subjects import Outcome
 
 
-def list_lines(results: Sequence[SubjectResult]) -> Iterator[str]:
+def list_lines(request: WhatIf, results: Sequence[SubjectResult]) -> Iterator[str]:
     """Programs by phase, then what bandwidth would change."""
     machines = dict.fromkeys(each.machine for each in results)
-    yield f"Simulated on {'; '.join(machines)}, not measured"
+    slices = dict.fromkeys(each.subject.topology for each in results)
+    yield f"Simulated on {'; '.join(machines)}, not measured; compute lasts as modelled for {', '.join(slices)}"
     yield f"{'':<20}{'step':>10}{'compute':>10}{'exposed':>10}   {'inherent':>10}{'inflated':>10}{'induced':>10}"
     for each in results:
-        yield from _rows(each)
+        yield from _rows(each, request.sweep)
     yield ""
     for each in results:
         yield from _sentences(each)
 
 
-def _rows(each: SubjectResult) -> Iterator[str]:
+def _rows(each: SubjectResult, sweep: Sweep | None) -> Iterator[str]:
     yield _row(each.subject.name, each.outcome)
     if each.on_own is not None:
         yield _row(f"  on {each.subject.topology}", each.on_own)
     for value, outcome in each.sweep:
-        yield _row(f"  × {value:g}" if outcome else "", outcome)
+        word = sweep.word.rpartition(".")[2] if sweep else ""
+        yield _row(f"  {word} {'×' if sweep and sweep.is_factor else '='} {value:.4g}", outcome)
 
 
 def _row(name: str, outcome: Outcome) -> str:

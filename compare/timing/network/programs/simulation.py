@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 
@@ -17,10 +18,15 @@ from compare.timing.network.engine.play import Played, play
 from compare.timing.network.graph.expand import expand_log, number_ranks
 from compare.timing.network.graph.graph import COMPUTE, Graph
 from compare.timing.network.graph.repeat import repeat_graph
+from compare.timing.network.machines.changes import machine_table
 from compare.timing.network.machines.machine import Machine
+from compare.timing.network.machines.machine_file import parse_machine
 from compare.timing.network.programs.timeline import show_timeline
 from compare.timing.timeline import Timeline
 from meshes.mesh_argument import Plan
+
+MOST_SPEED = 1e9
+"""Of compute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +46,22 @@ class Simulation:
         words += [f"{self.repeat} copies side by side"] * (self.repeat > 1)
         words += [f"compute {self.compute:g} times as fast"] * (self.compute != 1)
         return "; ".join(words)
+
+    def to_json(self) -> dict[str, object]:
+        """As `simulation.json` has it, beside a run whose times are simulated."""
+        return {"machine": machine_table(self.machine), "repeat": self.repeat, "compute": self.compute}
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Raises `TimingError` where it is none."""
+        if not isinstance(value, dict) or set(value) != {"machine", "repeat", "compute"}:
+            raise TimingError("a simulation is a table of machine, repeat and compute")
+        table, repeat, compute = value["machine"], value["repeat"], value["compute"]
+        if not isinstance(table, dict) or not isinstance(repeat, int) or not isinstance(compute, int | float):
+            raise TimingError("a simulation is a machine, a whole number of copies and a speed of compute")
+        if repeat < 1 or not 0 < compute <= MOST_SPEED:
+            raise TimingError("a simulation has one copy or more, and a speed of compute more than 0")
+        return cls(machine=parse_machine(table, name="machine"), repeat=repeat, compute=float(compute))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,66 @@
+"""A run as it would be on another machine: a run folder like any other, whose times are simulated."""
+
+import json
+import shutil
+
+import pytest
+
+from compare.report.programs import judge_programs
+from compare.run.errors import WorkError
+from compare.run.folder.load_run import read_run
+from compare.run.folder.timelines import SIMULATION, build_timelines
+from compare.simulate.__main__ import main
+from compare.simulate.what_if.request import parse_what_if
+from tests.places import EXAMPLE
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The example run with one program."""
+    cell = tmp_path / "run" / "jax" / "decode" / "tpu"
+    shutil.copytree(EXAMPLE / "jax/decode/tpu", cell)
+    case = json.loads((EXAMPLE / "case.json").read_text()) | {"programs": ["jax/decode/tpu"]}
+    (tmp_path / "run" / "case.json").write_text(json.dumps(case))
+    return tmp_path / "run"
+
+
+def read_timeline(folder):
+    run = read_run(folder)
+    programs = judge_programs(run.case, run.results)
+    return build_timelines(programs, folder=folder).by_key["jax", "decode", "tpu"]
+
+
+def test_a_run_folder_with_a_machine_has_times_simulated_on_it(folder):
+    modelled = read_timeline(folder)
+    simulation = parse_what_if([str(folder), "--scale", "ici=2"]).simulation("v5e:2x4")
+    (folder / SIMULATION).write_text(json.dumps(simulation.to_json()))
+    simulated = read_timeline(folder)
+    assert simulated.label == "simulated on v5e:2x4 with ici=2"
+    assert simulated.num_devices == modelled.num_devices == 8
+    assert simulated.steps["duration_ns"].max() < modelled.steps["duration_ns"].max()
+    assert count_executions(simulated) == count_executions(modelled)
+
+
+def count_executions(timeline):
+    events = timeline.events[timeline.events["device"].eq(0) & timeline.events["role"].eq("communication")]
+    return {name: count for name, count in events["collective"].value_counts().items() if count}
+
+
+@pytest.mark.parametrize("words", ["[]", '{"machine": {}, "repeat": 1, "compute": 1}', "{"])
+def test_a_damaged_simulation_is_one_line(folder, words):
+    (folder / SIMULATION).write_text(words)
+    with pytest.raises(WorkError, match=f"{SIMULATION} cannot be read: "):
+        read_timeline(folder)
+
+
+def test_the_written_folder_is_a_run_folder_with_the_figure_of_its_sweep(folder, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main([str(folder), "--sweep", "ici=0.5:2:log", "--out", str(out)]) == 0
+    assert capsys.readouterr().out.splitlines()[-3:] == [
+        str(out / "report.html"), str(out / "what-if.json"), str(out / "figures/what-if.svg")
+    ]  # fmt: skip
+    report = json.loads((out / "report.json").read_text())
+    timing = report["phases"]["decode"]["arms"]["jax"]["timing"]
+    assert timing["label"].startswith("simulated on v5e:2x4")
+    assert (out / "tables/events.parquet").is_file()
+    assert len(json.loads((out / "what-if.json").read_text())["programs"]["jax/decode/tpu"]["sweep"]) == 5
