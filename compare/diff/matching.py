@@ -16,7 +16,7 @@ Pair = tuple[Collective, Collective]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class DiffEntry:
     """One line of a diff: collectives that are alike among themselves, with no counterpart or a changed one."""
 
     what: str
@@ -50,7 +50,7 @@ class Diff:
     rescoped: tuple[Pair, ...]
     """Pairs of `alike` whose scope is inferred from neighbours, and differs between the programs."""
     equivalents: tuple[Equivalent, ...]
-    differences: tuple[Difference, ...]
+    differences: tuple[DiffEntry, ...]
     """The largest first."""
 
     @property
@@ -69,9 +69,9 @@ def match(a: Sequence[Collective], b: Sequence[Collective]) -> Diff:
     inferred = list(left.pairs(_key_without_scope, fits=_scope_is_inferred))
     equivalents = list(find_equivalents(left))
     changed = list(_changed(left))
-    single = [Difference(what="changed", a=(x,), b=(y,), changes=_changes(x, y)) for x, y in changed]
-    single += [Difference(what="only in a", a=(row,), b=()) for row in left.a]
-    single += [Difference(what="only in b", a=(), b=(row,)) for row in left.b]
+    single = [DiffEntry(what="changed", a=(x,), b=(y,), changes=_changes(x, y)) for x, y in changed]
+    single += [DiffEntry(what="only in a", a=(row,), b=()) for row in left.a]
+    single += [DiffEntry(what="only in b", a=(), b=(row,)) for row in left.b]
     return Diff(
         a=tuple(a),
         b=tuple(b),
@@ -166,9 +166,9 @@ def _changes(a: Collective, b: Collective) -> tuple[str, ...]:
     return tuple(changed) or _COLUMNS[-1:]
 
 
-def _grouped(differences: Sequence[Difference]) -> Iterator[Difference]:
+def _grouped(differences: Sequence[DiffEntry]) -> Iterator[DiffEntry]:
     """Equal differences of rows with the same scope, joined into one line, in order of first occurrence."""
-    groups: defaultdict[Hashable, list[Difference]] = defaultdict(list)
+    groups: defaultdict[Hashable, list[DiffEntry]] = defaultdict(list)
     for difference in differences:
         groups[
             difference.what,
@@ -177,10 +177,10 @@ def _grouped(differences: Sequence[Difference]) -> Iterator[Difference]:
         ].append(difference)
     for group in groups.values():
         a, b = (tuple(row for difference in group for row in getattr(difference, side)) for side in ("a", "b"))
-        yield Difference(what=group[0].what, a=a, b=b, changes=group[0].changes)
+        yield DiffEntry(what=group[0].what, a=a, b=b, changes=group[0].changes)
 
 
-def _size(difference: Difference) -> tuple[bool, int]:
+def _size(difference: DiffEntry) -> tuple[bool, int]:
     """Sort key: unknown deltas first, then by bytes."""
     delta = difference.delta_bytes
     return delta is None, abs(delta or 0)

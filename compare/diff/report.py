@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from compare.diff.equivalents import Equivalent
-from compare.diff.matching import Diff, Difference, match
+from compare.diff.matching import Diff, DiffEntry, match
 from compare.diff.result import (
     CellDiff,
     DifferenceEntry,
@@ -77,7 +77,7 @@ def _sum(rows: Iterable[Collective]) -> int:
     return sum(row.step_wire_bytes or 0 for row in rows)
 
 
-def _difference(difference: Difference) -> DifferenceEntry:
+def _difference(difference: DiffEntry) -> DifferenceEntry:
     row = difference.first
     # The paths of its operations in the framework, each once.
     paths = list(dict.fromkeys(filter(None, map(path_of, difference.b or difference.a)))) or [""]

@@ -123,7 +123,7 @@ class ContractRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class DifferenceItem:
     """Bytes beyond the plan at one scope: collective, cause, remedy, evidence."""
 
     amount: str
@@ -158,7 +158,7 @@ class Differences:
     """Differences, largest first; a terminal's short form prints the first few, two lines each."""
 
     heading: str
-    items: tuple[Difference, ...]
+    items: tuple[DifferenceItem, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from compare.render.blocks import (
     Cell,
     Column,
     Details,
-    Difference,
+    DifferenceItem,
     Differences,
     Fold,
     Heading,
@@ -143,13 +143,13 @@ def _differences(block: Differences, *, width: int, details: bool) -> Iterator[T
         yield wrap_prose(f"and {len(block.items) - _FEW} more: --details", width=width, indent=_UNDER, style="dim")
 
 
-def _difference_summary(difference: Difference, width: int) -> Iterator[Text]:
+def _difference_summary(difference: DifferenceItem, width: int) -> Iterator[Text]:
     absent = [f"absent in {', '.join(difference.absent_in)}"] if difference.absent_in else []
     words = "; ".join([f"{difference.verdict}, {difference.cause}", _source(difference), *absent])
     yield wrap_prose(words, width=width, indent=_UNDER, style="dim")
 
 
-def _difference_details(difference: Difference, width: int) -> Iterator[Text]:
+def _difference_details(difference: DifferenceItem, width: int) -> Iterator[Text]:
     yield wrap_prose(
         _strip_backticks(f"{difference.verdict}, {difference.cause}: {difference.sentence}"), width=width, indent=_UNDER
     )
@@ -157,7 +157,7 @@ def _difference_details(difference: Difference, width: int) -> Iterator[Text]:
     yield wrap_prose(words, width=width, indent=_UNDER, style="dim")
 
 
-def _source(difference: Difference) -> str:
+def _source(difference: DifferenceItem) -> str:
     """The source line with the most bytes, and the number of further ones."""
     if not difference.sources:
         return "no line of source is recorded"

@@ -23,7 +23,7 @@ from compare.run.errors import WorkError
 from compare.run.folder import replace_folder, run_folder
 from compare.run.tasks import ROOT, lower_task
 from compare.sweep.engines.engines import Engine
-from compare.sweep.engines.local import CaseOutcome, Task
+from compare.sweep.engines.local import CaseOutcome, CaseTask
 from compare.sweep.engines.worker import CaseRequest, make_request
 from compare.sweep.report import check_row, result_row
 from compare.sweep.request import Combination
@@ -96,7 +96,7 @@ def run(combinations: Sequence[Combination], work: Work, *, notify: Notify) -> l
             if not work.no_cache and is_done(_mark(hidden, name), work.out / name, by=keys[name]):
                 ended[name] = CaseEnd(DONE, at=work.out / name)
                 notify(name, "already done", 0)
-        tasks = [Task(name=name, request=_request(case, work)) for name, case in cases.items() if name not in ended]
+        tasks = [CaseTask(name=name, request=_request(case, work)) for name, case in cases.items() if name not in ended]
         with closing(work.engine(tasks, at_once=work.at_once, scratch=hidden / "begun", notify=notify)) as ending:
             for task, outcome in ending:
                 ended[task.name] = _settle(outcome, work.out / task.name, _mark(hidden, task.name), by=keys[task.name])

@@ -13,7 +13,7 @@ from compare.hlo.counts import integer_ops
 from compare.hlo.counts.integer_ops import BINARY, UNARY, NotUnderstood, Value
 from compare.hlo.counts.trip_counts import NeedsCarried, TripCounts
 from compare.hlo.dataflow.call_context import CallContext, body_of, branches_of
-from compare.hlo.dataflow.dataflow import SLICE_STARTS, is_carry, origin, step_through
+from compare.hlo.dataflow.dataflow import SLICE_STARTS, find_computed, is_carry, step_through
 from compare.hlo.devices.numbering import DeviceNumbering
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction
@@ -160,7 +160,7 @@ class Evaluator:
             return self._carry_at_step(frame, item, path, self._step[1])
         first = self.value(outer, call.operand(0), path)
         body = outer.inside(call, body_of(call))
-        after = origin((body, body.computation.root, path))
+        after = find_computed((body, body.computation.root, path))
         if is_carry(after, body, path):
             return _deepen(first, outer.depth, frame.depth)
         if frame is not body:
@@ -193,7 +193,7 @@ class Evaluator:
             raise NotUnderstood
         body = frame.inside(item, body_of(item))
         first = self.value(frame, item.operand(0), path)
-        if is_carry(origin((body, body.computation.root, path)), body, path):
+        if is_carry(find_computed((body, body.computation.root, path)), body, path):
             return first
         trips, step = self.trips.count(frame, item), self.trips.step(body, path)
         if trips is None or step is None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from compare.hlo.counts.integer_ops import DTYPES
 from compare.hlo.dataflow.call_context import CallContext, body_of, condition_of
-from compare.hlo.dataflow.dataflow import Value, is_carry, origin
+from compare.hlo.dataflow.dataflow import Value, find_computed, is_carry
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import Array, element
 
@@ -59,7 +59,7 @@ class TripCounts:
 
     def _count(self, frame: CallContext, loop: Instruction) -> int | None:
         condition = frame.inside(loop, condition_of(loop))
-        inner, test, _ = origin((condition, condition.computation.root, ()))
+        inner, test, _ = find_computed((condition, condition.computation.root, ()))
         if test.opcode != "compare":
             return self._by_steps(frame, loop)
         left, right = ((inner, test.operand(at), ()) for at in (0, 1))
@@ -126,19 +126,19 @@ class TripCounts:
 
     def _counter(self, value: Value, condition: CallContext) -> tuple[int, ...] | None:
         """The path of the loop-carried element behind a value of the condition, if the body changes it."""
-        frame, item, path = origin(value)
+        frame, item, path = find_computed(value)
         return path if path and is_carry((frame, item, path), condition, path) else None
 
     def step(self, body: CallContext, path: tuple[int, ...]) -> int | None:
         """The constant that an iteration adds to the element at `path`; None for any other update."""
-        frame, after, _ = origin((body, body.computation.root, path))
+        frame, after, _ = find_computed((body, body.computation.root, path))
         if after.opcode not in ("add", "subtract"):
             return None
         left, right = ((frame, after.operand(at), ()) for at in (0, 1))
-        if is_carry(origin(left), body, path):
+        if is_carry(find_computed(left), body, path):
             by = self._values.number(*right)
             return by if by is None or after.opcode == "add" else -by
-        if after.opcode == "add" and is_carry(origin(right), body, path):
+        if after.opcode == "add" and is_carry(find_computed(right), body, path):
             return self._values.number(*left)
         return None
 

@@ -121,7 +121,7 @@ def _asynchronous(value: Value) -> list[Value] | None:
     return None
 
 
-def origin(value: Value) -> Value:
+def find_computed(value: Value) -> Value:
     """The computed value behind this one, through pass-through instructions and integer conversions.
 
     This stops at the parameter of a loop body: the caller knows whether the loop changes it.
@@ -164,7 +164,11 @@ def _left_alone(value: Value) -> Value | None:
     """The initial value of a loop result that the body never changes; None for any other."""
     frame, item, path = value
     body = frame.inside(item, body_of(item))
-    return (frame, item.operand(0), path) if is_carry(origin((body, body.computation.root, path)), body, path) else None
+    return (
+        (frame, item.operand(0), path)
+        if is_carry(find_computed((body, body.computation.root, path)), body, path)
+        else None
+    )
 
 
 def is_carry(value: Value, body: CallContext, path: tuple[int, ...]) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from compare.hlo.dataflow.call_context import CallContext, body_of, condition_of
-from compare.hlo.dataflow.dataflow import Value, inputs_of, is_carry, origin
+from compare.hlo.dataflow.dataflow import Value, find_computed, inputs_of, is_carry
 from compare.hlo.provenance.layout_passthrough import trace_sources
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import Array
@@ -86,4 +86,4 @@ def _is_scalar(body: CallContext, path: tuple[int, ...]) -> bool:
 
 
 def _changes(body: CallContext, path: tuple[int, ...]) -> bool:
-    return not is_carry(origin((body, body.computation.root, path)), body, path)
+    return not is_carry(find_computed((body, body.computation.root, path)), body, path)

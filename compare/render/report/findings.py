@@ -179,13 +179,13 @@ def sources(entry: Difference, shown: Sequence[Program]) -> list[tuple[str, int]
     return sorted(by_line.items(), key=lambda line: -line[1])
 
 
-def difference(finding: Finding, report: Report, phase: str) -> blocks.Difference:
+def difference(finding: Finding, report: Report, phase: str) -> blocks.DifferenceItem:
     """A finding as a block, with its evidence: contract rows, and HLO of each arm."""
     entry, phase_report, names = finding.first, report.phases[phase], titles(report)
     shown = compared_programs(report, phase)
     contract = [_contract_row(phase_report.inherent[index]) for index in entry.serves]
     near = [] if contract else [_contract_row(row) for row in phase_report.inherent if row.scope == entry.scope]
-    return blocks.Difference(
+    return blocks.DifferenceItem(
         amount=bytes_text(finding.excess_bytes or entry.bytes),
         arm=names.get(entry.arm, entry.arm) if finding.excess_bytes else "Every arm",
         collective=f"{entry.kind} {axes_text(entry.axes)}",

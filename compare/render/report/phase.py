@@ -8,7 +8,7 @@ from compare.render.blocks import (
     Cell,
     Column,
     Details,
-    Difference,
+    DifferenceItem,
     Differences,
     Fold,
     Row,
@@ -213,7 +213,7 @@ def _group(findings: Sequence[Finding], report: Report, phase: str) -> Blocks:
     return (Differences(heading="", items=_items(findings, report, phase)),)
 
 
-def _items(findings: Sequence[Finding], report: Report, phase: str) -> tuple[Difference, ...]:
+def _items(findings: Sequence[Finding], report: Report, phase: str) -> tuple[DifferenceItem, ...]:
     return tuple(difference(finding, report, phase) for finding in findings)
 
 

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from compare.sweep.engines import local, ray
-from compare.sweep.engines.local import CaseOutcome, Notify, Task
+from compare.sweep.engines.local import CaseOutcome, CaseTask, Notify
 
 
 class Engine(Protocol):
@@ -16,8 +16,8 @@ class Engine(Protocol):
     """
 
     def __call__(
-        self, tasks: Sequence[Task], /, *, at_once: int | None, scratch: Path, notify: Notify
-    ) -> Generator[tuple[Task, CaseOutcome], None, None]: ...
+        self, tasks: Sequence[CaseTask], /, *, at_once: int | None, scratch: Path, notify: Notify
+    ) -> Generator[tuple[CaseTask, CaseOutcome], None, None]: ...
 
 
 ENGINES: Mapping[str, Engine] = MappingProxyType({"local": local.run_cases, "ray": ray.run_cases})

@@ -19,7 +19,7 @@ WORKER = "compare.sweep.engines.worker"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class CaseTask:
     """One case to run."""
 
     name: str
@@ -48,8 +48,8 @@ Notify = Callable[[str, str, float], None]
 
 
 def run_cases(
-    tasks: Sequence[Task], *, at_once: int | None, scratch: Path, notify: Notify, programs: int | None = None
-) -> Generator[tuple[Task, CaseOutcome], None, None]:
+    tasks: Sequence[CaseTask], *, at_once: int | None, scratch: Path, notify: Notify, programs: int | None = None
+) -> Generator[tuple[CaseTask, CaseOutcome], None, None]:
     """Run these tasks, `at_once` at a time (default: the number of cores), and yield each as it ends.
 
     Closing the generator early kills them.  scratch: a folder for unfinished run folders.
@@ -57,8 +57,8 @@ def run_cases(
     """
     at_once = at_once or cores()
     programs = programs or max(1, cores() // max(1, min(at_once, len(tasks))))
-    waiting, folders = list(tasks), dict[Task, Path]()
-    with Pool[Task](lambda task, stage, seconds: notify(task.name, stage or "start", seconds)) as pool:
+    waiting, folders = list(tasks), dict[CaseTask, Path]()
+    with Pool[CaseTask](lambda task, stage, seconds: notify(task.name, stage or "start", seconds)) as pool:
         while waiting or len(pool):
             while waiting and len(pool) < at_once:
                 task = waiting.pop(0)
@@ -68,7 +68,7 @@ def run_cases(
                 yield task, _outcome_of(ended, folders.pop(task))
 
 
-def _command(task: Task, out: Path, *, programs: int) -> Command:
+def _command(task: CaseTask, out: Path, *, programs: int) -> Command:
     out.mkdir(parents=True)
     request = out / "request.json"
     request.write_text(json.dumps({**task.request, "at_once": programs}))

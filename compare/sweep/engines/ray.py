@@ -21,7 +21,7 @@ from compare.run.arms import ARMS
 from compare.run.errors import WorkError
 from compare.run.tasks import PREFIXES, ROOT
 from compare.sweep.engines import local
-from compare.sweep.engines.local import CaseOutcome, Notify, Task
+from compare.sweep.engines.local import CaseOutcome, CaseTask, Notify
 from meshes.process import atomic_files
 from meshes.process.one_line import one_line
 
@@ -32,8 +32,8 @@ _ERROR_LENGTH = 400
 
 
 def run_cases(
-    tasks: Sequence[Task], *, at_once: int | None, scratch: Path, notify: Notify
-) -> Generator[tuple[Task, CaseOutcome], None, None]:
+    tasks: Sequence[CaseTask], *, at_once: int | None, scratch: Path, notify: Notify
+) -> Generator[tuple[CaseTask, CaseOutcome], None, None]:
     """Run these tasks on the cluster that `RAY_ADDRESS` names, or on a local one, which is started if need be.
 
     A case takes one CPU of a node and compiles one program at a time; Ray retries the cases of a node that dies.
@@ -44,7 +44,7 @@ def run_cases(
         queue = Queue(actor_options={"num_cpus": 0})
         run = ray.remote(num_cpus=1)(_run)
         at_once = at_once or len(tasks)  # the cluster queues tasks itself, and may scale up for them
-        waiting, running = list(tasks), dict[object, Task]()
+        waiting, running = list(tasks), dict[object, CaseTask]()
         try:
             while waiting or running:
                 while waiting and len(running) < at_once:
@@ -71,7 +71,7 @@ class _Queue(Protocol):
     def get_nowait_batch(self, num_items: int, /) -> list[tuple[str, str, float]]: ...
 
 
-def _run(task: Task, queue: _Queue) -> tuple[CaseOutcome, bytes]:
+def _run(task: CaseTask, queue: _Queue) -> tuple[CaseOutcome, bytes]:
     """On a node: run one case, and pack its run folder."""
     with atomic_files.temporary() as scratch:
         notifier = _Notifier(queue)

@@ -10,7 +10,7 @@ from compare.render.blocks import (
     Cell,
     Column,
     Details,
-    Difference,
+    DifferenceItem,
     Differences,
     Fold,
     Heading,
@@ -102,8 +102,8 @@ def test_a_page_shows_every_block() -> None:
         assert words in html
 
 
-def difference(number: int) -> Difference:
-    return Difference(
+def difference(number: int) -> DifferenceItem:
+    return DifferenceItem(
         amount=f"{number} MB", arm="JAX", collective="all-gather over tp", scope="head", verdict="induced",
         cause="output-gather", sentence="all of `y` is gathered", remedy="shard it", executions="1 ×", instructions=1,
         by_arm="", sources=(("model.py:7", "5 MB"),), absent_in=("tpu+explicit",), control="", contract=(), near=(),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from compare.sweep.engines import local
-from compare.sweep.engines.local import Task
+from compare.sweep.engines.local import CaseTask
 from tests.places import ROOT
 
 WORKER = '''
@@ -48,7 +48,7 @@ def log(tmp_path, monkeypatch):
 
 
 def tasks(*does):
-    return [Task(name=f"{at}-{word}", request={"does": word}) for at, word in enumerate(does)]
+    return [CaseTask(name=f"{at}-{word}", request={"does": word}) for at, word in enumerate(does)]
 
 
 def run_tasks(tmp_path, *does, at_once, events=None, **more):
@@ -132,7 +132,7 @@ def test_killed_it_takes_its_workers_with_it(tmp_path, log):
         from pathlib import Path
         from compare.sweep.engines import local
         local.WORKER = "toy_worker"
-        tasks = [local.Task(name="only", request={{"does": "hang"}})]
+        tasks = [local.CaseTask(name="only", request={{"does": "hang"}})]
         list(local.run_cases(tasks, at_once=1, scratch=Path({str(tmp_path / "begun")!r}), notify=lambda *_: None))
     """
     path = os.pathsep.join([str(ROOT), os.environ["PYTHONPATH"]])
