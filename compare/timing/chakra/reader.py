@@ -18,6 +18,7 @@ from compare.timing.chakra.nodes import NodeReader, TraceFile, TraceNode
 from compare.timing.errors import TimingError
 from compare.timing.network.graph.graph import (
     COLLECTIVE,
+    PERMUTE,
     PS,
     RECEIVE,
     SEND,
@@ -45,6 +46,8 @@ class Trace:
     """The tick of its durations and of the machine beside it: 1 in our own, 1000 elsewhere."""
     metadata: Mapping[str, str]
     """Of rank 0."""
+    unnamed: frozenset[int]
+    """Transfers over all ranks that no group is named of."""
     notes: tuple[str, ...]
     """What is not simulated as it stands, each with the first rank and node."""
 
@@ -68,7 +71,14 @@ def read_trace(folder: Path) -> Trace:
     transfers, slots = joined
     built = tuple(_build_table(files[rank].nodes, index, slots, tick_ps=tick_ps) for index, rank in enumerate(tables))
     graph = Graph(name=name, num_ranks=len(files), tables=built, table_of=table_of, transfers=transfers)
-    return Trace(graph=graph, tick_ps=tick_ps, metadata=files[0].metadata, notes=_list_notes(files))
+    unnamed = frozenset(
+        slots[int(table_of[meeting.members[0].rank]), meeting.members[0].position]
+        for meeting in meetings.found
+        if meeting.kind != PERMUTE and not meeting.group
+    )
+    return Trace(
+        graph=graph, tick_ps=tick_ps, metadata=files[0].metadata, unnamed=unnamed, notes=_list_notes(files)
+    )  # fmt: skip
 
 
 def find_files(folder: Path) -> tuple[str, list[Path]]:

@@ -3,7 +3,7 @@
 Source: `DoubleBinaryTreeAllReduce.cc`.
 """
 
-from compare.timing.network.astra_sim.clock import Action
+from compare.timing.network.astra_sim.clock import Action, Tag
 from compare.timing.network.astra_sim.exchange import Costs, Mail, Timer
 from compare.timing.network.trees import Branch
 
@@ -13,7 +13,7 @@ class Climb:
 
     def __init__(
         self, branch: Branch, rank: int, num_bytes: int, *,
-        tag: int, mail: Mail, timer: Timer, costs: Costs, leave: Action,
+        tag: Tag, mail: Mail, timer: Timer, costs: Costs, leave: Action,
     ) -> None:  # fmt: skip
         self._branch, self._rank, self._num_bytes = branch, rank, num_bytes
         self._tag, self._mail, self._timer, self._costs, self._leave = tag, mail, timer, costs, leave

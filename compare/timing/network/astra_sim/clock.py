@@ -8,6 +8,8 @@ import heapq
 from collections.abc import Callable
 
 Action = Callable[[], None]
+Tag = tuple[int, int]
+"""A collective or a message, and its chunk: tells the messages of a pair of ranks from each other."""
 
 
 class Clock:
@@ -25,6 +27,11 @@ class Clock:
             self._due[tick] = []
             heapq.heappush(self._ticks, tick)
         self._due[tick].append(action)
+
+    @property
+    def is_due_now(self) -> bool:
+        """Whether anything is to come at the present tick."""
+        return self.now in self._due
 
     def run(self) -> None:
         """Until nothing is to come."""

@@ -12,15 +12,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from compare.timing.network.astra_sim.clock import Action
+from compare.timing.network.astra_sim.clock import Action, Tag
 from compare.timing.network.machines.machine import ALL_REDUCE, REDUCE_SCATTER
 
 
 class Mail(Protocol):
     """Where a rank sends and receives."""
 
-    def send(self, tag: int, source: int, target: int, num_bytes: int, sent: Action | None = None) -> None: ...
-    def receive(self, tag: int, source: int, target: int, num_bytes: int, handler: Action) -> None: ...
+    def send(self, tag: Tag, source: int, target: int, num_bytes: int, sent: Action | None = None) -> None: ...
+    def receive(self, tag: Tag, source: int, target: int, num_bytes: int, handler: Action) -> None: ...
 
 
 class Timer(Protocol):
@@ -98,7 +98,7 @@ class Exchange:
     """One rank in one phase."""
 
     def __init__(
-        self, script: Script, seat: Seat, *, tag: int, mail: Mail, timer: Timer, costs: Costs, leave: Action
+        self, script: Script, seat: Seat, *, tag: Tag, mail: Mail, timer: Timer, costs: Costs, leave: Action
     ) -> None:
         self._script, self._seat, self._tag = script, seat, tag
         self._mail, self._timer, self._costs, self._leave = mail, timer, costs, leave

@@ -3,6 +3,7 @@
 Source: `Sys::generate_collective`, `Sys::determine_chunk_size`, `QueueLevelHandler`, `CommunicatorGroup`.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -102,12 +103,23 @@ class _Queues:
         return queue, -1
 
 
-def plan_chunks(machine: Machine, collective: Collective) -> tuple[tuple[Phase, ...], ...]:
-    """The phases of every chunk, in the order in which chunks are issued."""
+class Turns:
+    """Whose turn it is on a rank: the next queue of each dim, and the next of the two trees of each kind and dim."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.queues = [_Queues(machine.queues) for _ in machine.dims]
+        self.trees: dict[tuple[str, int], int] = defaultdict(int)
+
+
+def plan_chunks(machine: Machine, collective: Collective, turns: Turns | None = None) -> tuple[tuple[Phase, ...], ...]:
+    """The phases of every chunk, in the order in which chunks are issued.
+
+    turns: where earlier collectives of the rank have left them.
+    """
     levels = find_levels(machine, collective)
     count, chunk = cut_chunks(machine, collective)
-    queues = [_Queues(machine.queues) for _ in levels]
-    trees = [0] * len(levels)
+    turns = turns or Turns(machine)
+    queues, trees = turns.queues[: len(levels)], turns.trees
     chunks = []
     for _ in range(count):
         num_bytes = chunk
@@ -121,9 +133,9 @@ def plan_chunks(machine: Machine, collective: Collective) -> tuple[tuple[Phase, 
                 num_bytes=num_bytes,
                 queue=index * machine.queues + queue,
                 step=step,
-                root_last=trees[index] % 2 == 0,
+                root_last=trees[collective.kind, index] % 2 == 0,
             )
-            trees[index] += 1
+            trees[collective.kind, index] += 1
             phases.append(phase)
             num_bytes = leave_bytes(phase, level.size)
         chunks.append(tuple(phases))

@@ -8,9 +8,10 @@ Source: `Sys::proceed_to_next_vnet_baseline`, `Sys::SchedulerUnit`.
 
 from collections import defaultdict, deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
-from compare.timing.network.astra_sim.clock import Action
+from compare.timing.network.astra_sim.clock import Action, Tag
 from compare.timing.network.astra_sim.phases import Phase
 
 
@@ -20,11 +21,24 @@ class Play(Protocol):
     def start(self) -> None: ...
 
 
+@dataclass(slots=True)
+class Issue:
+    """A collective that a rank has under way."""
+
+    tag: Tag
+    """Of its first chunk; the others count on."""
+    enter: "Enter"
+    end: Action
+    left: int
+    """Chunks."""
+
+
 class Chunk:
     """A piece of a collective, and what is left of its way."""
 
-    def __init__(self, number: int, phases: tuple[Phase, ...]) -> None:
-        self.number = number
+    def __init__(self, issue: Issue, number: int, phases: tuple[Phase, ...]) -> None:
+        self.issue = issue
+        self.tag: Tag = issue.tag[0], issue.tag[1] + number
         self.phases = deque(phases)
         self.queue: int | None = None
         self.play: Play | None = None
@@ -37,35 +51,33 @@ Enter = Callable[["Rank", Chunk, Phase, Action], Play]
 class Rank:
     """The queues of one rank."""
 
-    def __init__(self, number: int, slots: int, enter: Enter, end: Callable[[int], None]) -> None:
+    def __init__(self, number: int, slots: int) -> None:
         self.number = number
         self._slots = slots
-        self._enter = enter
-        self._end = end
         self._queues: defaultdict[int, list[Chunk]] = defaultdict(list)
         self._running: defaultdict[int, int] = defaultdict(int)
-        self._left = 0
 
-    def issue(self, chunks: tuple[tuple[Phase, ...], ...]) -> None:
-        """Let all chunks of a collective join their first queues."""
-        self._left = len(chunks)
+    def issue(self, chunks: tuple[tuple[Phase, ...], ...], *, tag: Tag, enter: "Enter", end: Action) -> None:
+        """Let all chunks of a collective join their first queues; `end` is called when the last has made its way."""
+        issue = Issue(tag, enter, end, len(chunks))
         for number, phases in enumerate(chunks):
-            self._advance(Chunk(number, phases))
+            self._advance(Chunk(issue, number, phases))
 
     def _advance(self, chunk: Chunk) -> None:
         before = chunk.queue
+        if not chunk.phases:
+            chunk.issue.left -= 1
+            if not chunk.issue.left:
+                chunk.issue.end()  # the chunk still has its slot when the next collective is issued
         if before is not None:
             self._queues[before].remove(chunk)
         if chunk.phases:
             phase = chunk.phases.popleft()
             chunk.queue = phase.queue
-            chunk.play = self._enter(self, chunk, phase, lambda: self._advance(chunk))
+            chunk.play = chunk.issue.enter(self, chunk, phase, lambda: self._advance(chunk))
             self._queues[phase.queue].append(chunk)
         else:
             chunk.queue = None
-            self._left -= 1
-            if not self._left:
-                self._end(self.number)
         if before is not None:
             self._running[before] -= 1
             self._fill(before)

@@ -5,6 +5,7 @@ The rules are those of ASTRA-sim 518bd513 with astra-network-analytical 599a047;
 
 from collections import defaultdict, deque
 from collections.abc import Sequence
+from functools import partial
 
 from compare.timing.errors import TimingError
 from compare.timing.network.astra_sim.climb import Climb
@@ -35,7 +36,7 @@ def count_cycles(machine: Machine, collective: Collective, *, aware: bool = Fals
     play.
     """
     collective.check(machine)
-    _check(machine)
+    check_machine(machine)
     clock = Clock()
     wires: Wires = SharedWires(machine, clock) if aware else FreeWires(machine, clock)
     levels = find_levels(machine, collective)
@@ -49,7 +50,7 @@ def count_cycles(machine: Machine, collective: Collective, *, aware: bool = Fals
     def end(rank: int) -> None:
         ends[rank] = clock.now
 
-    stage = _Stage(machine, collective, levels, mail, clock)
+    stage = Stage(machine, collective.group, levels, mail, make_timers(clock))
     chunks = plan_chunks(machine, collective)
     events = len(ranks) * len(chunks) * sum(stage.count_messages(phase, ranks[0]) for phase in chunks[0])
     if aware and machine.dims[0].kind == RING:
@@ -57,22 +58,29 @@ def count_cycles(machine: Machine, collective: Collective, *, aware: bool = Fals
     if events > MOST_MESSAGES:
         raise TimingError(f"{events:,} messages to replay; at most {MOST_MESSAGES:,} are replayed")
     for number in ranks:
-        Rank(number, machine.slots, stage.enter, end).issue(chunks)
+        Rank(number, machine.slots).issue(chunks, tag=(0, 0), enter=stage.enter, end=partial(end, number))
     clock.run()
     if len(ends) < len(ranks):
         raise TimingError(f"{len(ranks) - len(ends)} of {len(ranks)} ranks never finish in ASTRA-sim")
     return tuple(ends[number] for number in ranks)
 
 
-class _Stage:
-    """Makes the algorithms of all ranks."""
+Timers = defaultdict[int, RankClock]
+"""The clock of each rank."""
+
+
+def make_timers(clock: Clock) -> Timers:
+    return defaultdict(lambda: RankClock(clock))
+
+
+class Stage:
+    """Makes the algorithms of all ranks, for one collective or for several over the same ranks."""
 
     def __init__(
-        self, machine: Machine, collective: Collective, levels: tuple[Level, ...], mail: Mail, clock: Clock
+        self, machine: Machine, group: tuple[int, ...] | None, levels: tuple[Level, ...], mail: Mail, timers: Timers
     ) -> None:
-        self._machine, self._collective, self._levels = machine, collective, levels
-        self._mail = mail
-        self._timers: defaultdict[int, RankClock] = defaultdict(lambda: RankClock(clock))
+        self._machine, self._group, self._levels = machine, group, levels
+        self._mail, self._timers = mail, timers
         self._rings: dict[tuple[int, int], Ring] = {}
         self._trees: dict[tuple[Ring, bool], dict[int, Branch]] = {}
 
@@ -90,11 +98,11 @@ class _Stage:
         if phase.algorithm.name == DOUBLE_BINARY_TREE:
             return Climb(
                 self._branch(phase, rank.number), rank.number, phase.num_bytes,
-                tag=chunk.number, mail=self._mail, timer=timer, costs=costs, leave=leave,
+                tag=chunk.tag, mail=self._mail, timer=timer, costs=costs, leave=leave,
             )  # fmt: skip
         seat = self._seat(phase, rank.number)
         script = self._script(phase, seat)
-        return Exchange(script, seat, tag=chunk.number, mail=self._mail, timer=timer, costs=costs, leave=leave)
+        return Exchange(script, seat, tag=chunk.tag, mail=self._mail, timer=timer, costs=costs, leave=leave)
 
     def _script(self, phase: Phase, seat: Seat) -> Script:
         listed = self._levels[phase.level].listed
@@ -113,8 +121,8 @@ class _Stage:
     def _ring(self, rank: int, index: int) -> Ring:
         """The ranks of a phase, in order."""
         level = self._levels[index]
-        if level.listed and self._collective.group:
-            return self._collective.group
+        if level.listed and self._group:
+            return self._group
         if level.algorithm.through_all:
             first, stride = 0, 1
         else:
@@ -131,7 +139,7 @@ def time_messages(machine: Machine, messages: Sequence[Message], *, aware: bool 
         raise TimingError("pairs: no messages are given")
     for message in messages:
         message.check(machine)
-    _check(machine)
+    check_machine(machine)
     clock = Clock()
     wires: Wires = SharedWires(machine, clock) if aware else FreeWires(machine, clock)
     mail = Mailbox(wires, clock)
@@ -144,7 +152,7 @@ def time_messages(machine: Machine, messages: Sequence[Message], *, aware: bool 
         if to_send[rank]:
             number = to_send[rank].popleft()
             message = messages[number]
-            mail.send(number, rank, message.target, message.num_bytes, lambda: arrive(number))
+            mail.send((number, 0), rank, message.target, message.num_bytes, lambda: arrive(number))
 
     def arrive(number: int) -> None:
         arrivals[number] = clock.now
@@ -156,7 +164,8 @@ def time_messages(machine: Machine, messages: Sequence[Message], *, aware: bool 
     return tuple(arrivals[number] for number in range(len(messages)))
 
 
-def _check(machine: Machine) -> None:
+def check_machine(machine: Machine) -> None:
+    """Raises `TimingError` for a machine that ASTRA-sim cannot have."""
     if any(dim.kind == LINE for dim in machine.dims):
         raise TimingError("ASTRA-sim has no lines; write a ring, as its own inputs for TPUs do")
     if machine.endpoint_ns == 0:

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from compare.timing.errors import TimingError
-from compare.timing.network.astra_sim.clock import Action, Clock
+from compare.timing.network.astra_sim.clock import Action, Clock, Tag
 from compare.timing.network.machines.machine import RING, SWITCH, Dim, Machine
 
-Key = tuple[int, int, int, int]
+Key = tuple[Tag, int, int, int]
 """Tag, sender, receiver, bytes."""
 
 
@@ -116,7 +116,7 @@ class Mailbox:
         self._handlers: dict[tuple[Key, int], Action] = {}
         self._arrived: set[tuple[Key, int]] = set()
 
-    def send(self, tag: int, source: int, target: int, num_bytes: int, sent: Action | None = None) -> None:
+    def send(self, tag: Tag, source: int, target: int, num_bytes: int, sent: Action | None = None) -> None:
         """Raises `TimingError` for a message without bytes, at which ASTRA-sim aborts."""
         if num_bytes < 1:
             raise TimingError(f"a message of 0 bytes from rank {source} to rank {target}, at which ASTRA-sim aborts")
@@ -125,7 +125,7 @@ class Mailbox:
         self._sends[key] += 1
         self._wires.carry(source, target, num_bytes, lambda: self._arrive(place, sent))
 
-    def receive(self, tag: int, source: int, target: int, num_bytes: int, handler: Action) -> None:
+    def receive(self, tag: Tag, source: int, target: int, num_bytes: int, handler: Action) -> None:
         key = tag, source, target, num_bytes
         place = key, self._receives[key]
         self._receives[key] += 1
@@ -157,12 +157,12 @@ class Mirror:
         self._clock = clock
         self._arrivals: deque[tuple[int, int, int]] = deque()
 
-    def send(self, tag: int, source: int, target: int, num_bytes: int, sent: Action | None = None) -> None:
+    def send(self, tag: Tag, source: int, target: int, num_bytes: int, sent: Action | None = None) -> None:
         """Kept until the rank posts its receive, which follows at once."""
         if num_bytes < 1:
             raise TimingError(f"a message of 0 bytes from rank {source} to rank {target}, at which ASTRA-sim aborts")
         self._arrivals.append((source, target, num_bytes))
 
-    def receive(self, tag: int, source: int, target: int, num_bytes: int, handler: Action) -> None:
+    def receive(self, tag: Tag, source: int, target: int, num_bytes: int, handler: Action) -> None:
         sender, receiver, sent_bytes = self._arrivals.popleft()
         self._wires.carry(sender, receiver, sent_bytes, handler)
