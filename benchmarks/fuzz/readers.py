@@ -34,7 +34,8 @@ from compare.sweep.render.text import print_sweep
 from compare.sweep.report import build_summary, earlier_rows, result_row
 from compare.sweep.request import Combination
 from compare.sweep.sweep import CaseEnd, read_result
-from compare.timing.chrome.events import open_trace, read_events
+from compare.timing.chrome.events import read_events
+from compare.timing.chrome.pieces import open_trace
 from compare.timing.join import profile
 from compare.timing.join.programs import read_protos
 from compare.timing.network.machines.collective import Collective

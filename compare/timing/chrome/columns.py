@@ -77,9 +77,9 @@ class Columns:
     odd: Counter[str] = field(default_factory=Counter)
     count: int = 0
 
-    def add_all(self, text: TraceText, *, end: int | None = None) -> None:
-        """All that is left of a trace, or what stands before the event that begins at `end`."""
-        for piece in text.pieces(self.odd, end=end):
+    def add_all(self, text: TraceText, *, end_near: int | None = None) -> None:
+        """All that is left of a trace, or what stands before an event soon behind an offset."""
+        for piece in text.pieces(self.odd, end_near=end_near):
             self._add(piece)
         self.about |= text.about
 

@@ -16,17 +16,10 @@ from compare.timing.chrome.pieces import TraceText
 from compare.timing.errors import TimingError
 
 LARGE = 128 << 20
-"""Bytes of a trace from which a second process, which takes as long to start as 60 MB to read, is worth it."""
-_START = 64 << 20
-"""Bytes that the first process reads while the second starts."""
+"""Bytes of a trace, unpacked, from which a second process is worth its start, in which the first reads 60 MB."""
+_FIRST, _FIRST_PACKED = 0.6, 0.7
+"""The share that the first process reads.  Of a gzipped trace the second one has to unpack what it leaves out."""
 _READER = "compare.timing.chrome.second_half"
-
-
-def open_trace(file: BinaryIO) -> BinaryIO:
-    """The file, unpacked where it is gzipped."""
-    magic = file.read(2)
-    file.seek(0)
-    return GzipFile(fileobj=file) if magic == b"\x1f\x8b" else file  # type: ignore[return-value]
 
 
 def read_events(file: BinaryIO) -> TraceEvents:
@@ -36,7 +29,7 @@ def read_events(file: BinaryIO) -> TraceEvents:
         text.read_head()
         with _second_half(file, text) as second:
             if second is not None:
-                columns.add_all(text, end=second.start)
+                columns.add_all(text, end_near=second.start)
             if not text.is_read:
                 if second is not None and (rest := second.read()) is not None:
                     columns.extend(rest)
@@ -54,7 +47,7 @@ def read_events(file: BinaryIO) -> TraceEvents:
 @dataclass(frozen=True, slots=True)
 class _SecondHalf:
     start: int
-    """Offset in the file of its first event."""
+    """An offset in the trace; it reads from the first event behind it."""
     process: subprocess.Popen[bytes]
 
     def read(self) -> Columns | None:
@@ -69,17 +62,26 @@ class _SecondHalf:
 @contextmanager
 def _second_half(file: BinaryIO, text: TraceText) -> Iterator[_SecondHalf | None]:
     """A process that reads from the middle, ended behind the block; None where one process is enough."""
-    size = 0 if isinstance(file, GzipFile) else os.fstat(file.fileno()).st_size
-    start = text.find_event(size // 2 + _START) if size >= LARGE and _processors() > 1 else None
-    if start is None:
+    size, share = _unpacked_size(file)
+    if size < LARGE or _processors() < 2:
         yield None
         return
+    start = int(size * share)
     command = [sys.executable, "-m", _READER, os.path.abspath(file.name), str(start), str(int(text.is_list))]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         try:
             yield _SecondHalf(start, process)
         finally:
             process.kill()
+
+
+def _unpacked_size(file: BinaryIO) -> tuple[int, float]:
+    """(bytes, share of the first process); of a gzipped file what its last four bytes say, which is a hint."""
+    if not isinstance(file, GzipFile):
+        return os.fstat(file.fileno()).st_size, _FIRST
+    with open(file.name, "rb") as packed:
+        packed.seek(-4, os.SEEK_END)
+        return int.from_bytes(packed.read(4), "little"), _FIRST_PACKED
 
 
 def _processors() -> int:

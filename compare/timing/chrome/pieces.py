@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
+from gzip import GzipFile
 from itertools import islice
 from typing import BinaryIO
 
@@ -125,42 +126,39 @@ class TraceText:
         """Up to the list of events."""
         self._rest = self._head()
 
-    def start_at(self, offset: int, *, is_list: bool) -> None:
-        """Begin in the middle of the list, at an event."""
-        self._file.seek(offset)
+    def start_near(self, offset: int, *, is_list: bool) -> bool:
+        """Begin in the middle of the list, at the event that `pieces(end_near=offset)` ends before; whether one is."""
+        self._skip(offset)
         self.is_list = is_list
-
-    def find_event(self, offset: int) -> int | None:
-        """Where, soon behind an offset of the file, an event seems to begin; None behind nothing that was read."""
-        back = self._file.tell()
-        if offset < back:
-            return None
-        self._file.seek(offset)
         window = self._file.read(_WINDOW)
-        self._file.seek(back)
-        for match in islice(_NEXT.finditer(window), _TRIES):
-            at = match.end() - 1
-            if _first_events(window[at:], Counter())[0] is not None:
-                return offset + at
-        return None
+        at = _find_event(window)
+        self._rest = window[at or 0 :]
+        return at is not None
 
-    def pieces(self, odd: Counter[str], *, end: int | None = None) -> Iterator[EventList]:
-        """Up to the end of the trace, or to the event that begins at `end`; where none does, to the end of the trace.
+    def _skip(self, offset: int) -> None:
+        if not isinstance(self._file, GzipFile):
+            self._file.seek(offset)
+        while (left := offset - self._file.tell()) > 0 and self._file.read(min(_PIECE, left)):
+            pass
+
+    def pieces(self, odd: Counter[str], *, end_near: int | None = None) -> Iterator[EventList]:
+        """Up to the end of the trace, or to an event that begins soon behind the offset `end_near`, if one is found.
 
         odd: what is no event is counted here, by what is wrong with it.
         """
         while True:
-            more = self._file.read(_PIECE if end is None else min(_PIECE, end - self._file.tell()))
-            self._rest += more
-            if end is not None and self._file.tell() == end:
-                end = None
-                try:
-                    last = EventList(b"[" + self._rest.rstrip().removesuffix(b",") + b"]", odd)
-                except (msgspec.DecodeError, RecursionError):
+            left = None if end_near is None else end_near - self._file.tell()
+            if end_near is not None and left is not None and left < _PIECE:
+                if left < 0:
+                    end_near = None
                     continue
-                self._rest = b""
-                yield last
-                return
+                window = self._read_window(left)
+                at, end_near = _find_event(window), None
+                if at is not None and (last := self._end_at(len(self._rest) - len(window) + at, odd)):
+                    yield last
+                    return
+            more = self._file.read(_PIECE)
+            self._rest += more
             if not more:
                 yield self._last(self._rest, odd)
                 self.is_read = True
@@ -171,6 +169,22 @@ class TraceText:
             if piece is not None:
                 yield piece
                 self._rest = self._rest[size:]
+
+    def _read_window(self, left: int) -> bytes:
+        """Read what is left up to an offset, and the window behind it, which is returned."""
+        self._rest += self._file.read(left)
+        window = self._file.read(_WINDOW)
+        self._rest += window
+        return window
+
+    def _end_at(self, end: int, odd: Counter[str]) -> EventList | None:
+        """The events before a place in the rest; None where no event ends there, and the rest is as it was."""
+        try:
+            events = EventList(b"[" + self._rest[:end].rstrip().removesuffix(b",") + b"]", odd)
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        self._rest = self._rest[end:]
+        return events
 
     def _head(self) -> bytes:
         """Up to the list of events; what comes of it is the beginning of that list."""
@@ -224,6 +238,15 @@ class TraceText:
         raise TimingError("the JSON is cut, or damaged: its list of events does not end")
 
 
+def _find_event(window: bytes) -> int | None:
+    """Where an event seems to begin: in a word or in a list inside an event it may seem so, too."""
+    for match in islice(_NEXT.finditer(window), _TRIES):
+        at = match.end() - 1
+        if _first_events(window[at:], Counter())[0] is not None:
+            return at
+    return None
+
+
 def _first_events(text: bytes, odd: Counter[str]) -> tuple[EventList | None, int]:
     """The events that are whole, and where the next begins; None where no end of an event can be told yet."""
     at = len(text)
@@ -253,3 +276,10 @@ def _readable(values: list[object], odd: Counter[str]) -> bytes:
         else:
             kept.append(text)
     return b"[" + b",".join(kept) + b"]"
+
+
+def open_trace(file: BinaryIO) -> BinaryIO:
+    """The file, unpacked where it is gzipped."""
+    magic = file.read(2)
+    file.seek(0)
+    return GzipFile(fileobj=file) if magic == b"\x1f\x8b" else file  # type: ignore[return-value]

@@ -17,7 +17,8 @@ from compare.hlo.text.errors import HloError
 from compare.hlo.text.shapes import Array, read_shape
 from compare.timing.arrays import Floats, Ints, Mask
 from compare.timing.chrome.columns import Kind, TraceEvents
-from compare.timing.chrome.events import open_trace, read_events
+from compare.timing.chrome.events import read_events
+from compare.timing.chrome.pieces import open_trace
 from compare.timing.errors import TimingError
 from compare.timing.xplane.device_events import words_by_code
 from compare.timing.xplane.xspace import Line, Metadata, Plane, Space

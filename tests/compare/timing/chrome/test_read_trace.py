@@ -1,5 +1,6 @@
 """Chrome traces become the planes and lines that `xplane.pb` has, with times to the picosecond."""
 
+import gzip
 import json
 
 import pytest
@@ -90,7 +91,7 @@ def halved(monkeypatch, *, processors=2):
     read_beside, extend = [], Columns.extend
     monkeypatch.setattr(events_of, "LARGE", 1)
     monkeypatch.setattr(pieces, "_PIECE", 256)
-    monkeypatch.setattr(events_of, "_START", 0)
+    monkeypatch.setattr(events_of, "_FIRST", 0.5)
     monkeypatch.setattr(events_of, "_processors", lambda: processors)
     monkeypatch.setattr(Columns, "extend", lambda self, rest: (read_beside.append(rest.count), extend(self, rest))[1])
     return read_beside
@@ -109,11 +110,14 @@ def long_trace(odd=""):
 
 
 @pytest.mark.parametrize("odd", ["", 'a},{"ph', 'x": 1}, {"y'])
-@pytest.mark.parametrize("form", ["object", "list"])
+@pytest.mark.parametrize("form", ["object", "list", "gzipped"])
 def test_two_processes_read_what_one_reads(tmp_path, monkeypatch, odd, form):
     trace = long_trace(odd)
     path = tmp_path / "host.trace.json"
-    path.write_text(trace.text() if form == "object" else json.dumps(trace.events))
+    path.write_text(json.dumps(trace.events) if form == "list" else trace.text())
+    if form == "gzipped":
+        path.write_bytes(gzip.compress(path.read_bytes()))
+        monkeypatch.setattr(events_of, "_FIRST_PACKED", 0.5)
     alone = read_trace(path)
     second = halved(monkeypatch)
     both = read_trace(path)
