@@ -64,11 +64,23 @@ def export_machine(topology: Topology) -> Machine:
 
 def count_in_ps(machine: Machine) -> Machine:
     """The same machine in ticks of 1 ps; the endpoint delay is in ticks, and stays."""
+    return _stretch(machine, 1000)
+
+
+def count_in_ns(machine: Machine, tick_ps: int) -> Machine:
+    """A machine in ticks of so many ps, in ns: as our own engine takes it."""
+    endpoint = machine.endpoint_ns and round(machine.endpoint_ns * tick_ps / 1000)
+    return replace(_stretch(machine, tick_ps / 1000), endpoint_ns=endpoint)
+
+
+def _stretch(machine: Machine, factor: float) -> Machine:
+    if factor == 1:
+        return machine
     dims = tuple(
-        replace(dim, bytes_per_ns=dim.bytes_per_ns / 1000, latency_ns=dim.latency_ns * 1000) for dim in machine.dims
+        replace(dim, bytes_per_ns=dim.bytes_per_ns / factor, latency_ns=dim.latency_ns * factor) for dim in machine.dims
     )
     memory = machine.memory_bytes_per_ns
-    return replace(machine, dims=dims, memory_bytes_per_ns=memory and memory / 1000)
+    return replace(machine, dims=dims, memory_bytes_per_ns=memory and memory / factor)
 
 
 def write_network(machine: Machine) -> str:

@@ -1,0 +1,135 @@
+"""Answer `compare.simulate FOLDER`: read or expand the graphs, play them, print."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from compare.report.programs import judge_programs
+from compare.run.folder.load_run import read_run
+from compare.simulate.graphs.request import GraphRequest
+from compare.simulate.text import describe_machine
+from compare.timing.chakra.reader import Trace, read_trace
+from compare.timing.chakra.settings import count_in_ns, count_in_ps, export_machine, read_settings
+from compare.timing.errors import TimingError
+from compare.timing.network.astra_sim.program import play_graph
+from compare.timing.network.engine.plan import Plan
+from compare.timing.network.engine.play import play
+from compare.timing.network.graph.expand import expand_program
+from compare.timing.network.graph.graph import Graph
+from compare.timing.network.machines.machine import Machine
+from compare.timing.network.machines.machine_file import read_machine
+from compare.timing.network.machines.tpu import astra_sim_machine, tpu_machine
+from meshes.process.one_line import complain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A graph, and the machine it runs on."""
+
+    name: str
+    graph: Graph
+    machine: Machine
+    """In ticks of ASTRA-sim, or in ns of our own engine."""
+    tick_ps: int
+    unnamed: frozenset[int] = frozenset()
+
+
+def answer_graphs(request: GraphRequest) -> int:
+    """0: every graph ran to its end."""
+    subjects = list_run(request) if request.is_run else [read_subject(request)]
+    answers = []
+    for subject in subjects:
+        answer, line = _by_astra_sim(subject, request) if request.as_astra_sim else _by_engine(subject)
+        answers.append({"program": subject.name} | answer)
+        if not request.json:
+            print(line)
+            print(f"machine: {describe_machine(count_in_ns(subject.machine, subject.tick_ps))}")
+    if request.json:
+        print(json.dumps({"programs": answers} if request.is_run else answers[0]))
+    return 0
+
+
+def read_subject(request: GraphRequest) -> Subject:
+    """The trace of a folder.  `TimingError` for what is no trace, and as astra-sim for what it cannot play."""
+    trace = read_trace(request.path)
+    for note in trace.notes:
+        if request.as_astra_sim:
+            raise TimingError(f"{request.path}, {note}; ASTRA-sim does not end where this stands")
+        complain(f"note: {note}")
+    machine = _machine_of(request, trace)
+    tick_ps = trace.tick_ps if request.as_astra_sim else 1000
+    return Subject(
+        name=trace.graph.name, graph=trace.graph, machine=machine, tick_ps=tick_ps, unnamed=trace.unnamed
+    )  # fmt: skip
+
+
+def _machine_of(request: GraphRequest, trace: Trace) -> Machine:
+    """In the trace's ticks as astra-sim, else in ns."""
+    if request.machine is None:
+        machine = read_settings(request.path, num_ranks=trace.graph.num_ranks)
+        return machine if request.as_astra_sim else count_in_ns(machine, trace.tick_ps)
+    machine = _find_machine(request.machine, as_astra_sim=request.as_astra_sim)
+    return count_in_ps(machine) if request.as_astra_sim and trace.tick_ps == 1 else machine
+
+
+def _find_machine(word: str, *, as_astra_sim: bool) -> Machine:
+    if word.endswith(".toml"):
+        return read_machine(Path(word))
+    return astra_sim_machine(word) if as_astra_sim else tpu_machine(word)
+
+
+def list_run(request: GraphRequest) -> Iterator[Subject]:
+    """The programs of a run for TPUs, as they are exported."""
+    run = read_run(request.path)
+    compiled = [result for result in run.results if result.hlo is not None]
+    results = [
+        result
+        for result in compiled
+        if all(word in ("", part) for word, part in zip(request.words, result.key, strict=True))
+    ]
+    played = 0
+    for program in judge_programs(run.case, results):
+        name = "/".join(program.result.key)
+        if program.module is None:
+            raise TimingError(f"{request.path}: {program.result.error or f'{name} cannot be read'}")
+        if (program.about.executed or {}).get("platform") == "cpu":
+            complain(f"note: {name} is left out: it was compiled for CPU devices")
+            continue
+        topology = program.case.topology
+        machine = (
+            export_machine(topology) if request.machine is None else _find_machine(request.machine, as_astra_sim=True)
+        )
+        graph = expand_program(program.module, program.rows, program.case.plan, name=name)
+        played += 1
+        yield Subject(name=name, graph=graph, machine=count_in_ps(machine), tick_ps=1)
+    if not played:
+        words = "/".join(word or "*" for word in request.words)
+        raise TimingError(f"{request.path} has no program {words} that was compiled for TPUs")
+
+
+def _by_astra_sim(subject: Subject, request: GraphRequest) -> tuple[dict[str, object], str]:
+    played = play_graph(
+        subject.graph, subject.machine, tick_ps=subject.tick_ps, unnamed=subject.unnamed, aware=request.aware
+    )
+    last = max(range(len(played.cycles)), key=played.cycles.__getitem__)
+    cycles, exposed = played.cycles[last], played.exposed[last]
+    backend = "congestion-aware" if request.aware else "congestion-unaware"
+    us = [ticks * subject.tick_ps / 1e6 for ticks in (cycles, exposed)]
+    answer: dict[str, object] = {
+        "cycles": cycles, "exposed": exposed, "tick_ps": subject.tick_ps,
+        "ranks": [list(pair) for pair in zip(played.cycles, played.exposed, strict=True)],
+    }  # fmt: skip
+    tick = "1 ps" if subject.tick_ps == 1 else "1 ns"
+    line = (
+        f"{cycles:,} cycles of {tick}, {exposed:,} of them exposed ({us[0]:,.1f} us, {us[1]:,.1f} us): "
+        f"{subject.name}, {subject.graph.num_ranks} ranks by ASTRA-sim's rules ({backend})"
+    )
+    return answer, line
+
+
+def _by_engine(subject: Subject) -> tuple[dict[str, object], str]:
+    played = play(Plan.of(subject.graph, subject.machine), subject.machine)
+    ends = [round(ns, 3) for ns in played.rank_ends().tolist()]
+    answer: dict[str, object] = {"ns": round(played.total_ns, 3), "model": "native", "ranks": ends}
+    return answer, f"{played.total_ns:,.1f} ns: {subject.name}, {subject.graph.num_ranks} ranks, our own model"

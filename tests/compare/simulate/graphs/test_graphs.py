@@ -1,0 +1,131 @@
+"""`compare.simulate FOLDER` and `RUN --as astra-sim`: step times of whole programs, by the command line."""
+
+import json
+
+import pytest
+
+from compare.export.__main__ import main as export
+from compare.simulate.__main__ import main
+from meshes.process.command_line import run_command
+from tests.compare.timing.chakra.files import collective, compute, node, write_trace
+from tests.places import EXAMPLE
+
+RAN = {
+    "jax/decode/tpu": (19_744_154_368, 569_006_368),
+    "jax/prefill/tpu": (261_095_815_227, 120_891_862_227),
+    "torchxla/decode/tpu": (36_216_333_208, 15_035_488_208),
+    "torchxla/prefill/tpu": (473_015_267_067, 168_479_158_067),
+}
+"""Cycles of 1 ps and exposed ones, of all eight ranks, as the real ASTRA-sim printed them for these exports."""
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory):
+    place = tmp_path_factory.mktemp("export") / "traces"
+    assert export([str(EXAMPLE), "--to", "chakra", "--cell", "tpu", "--out", str(place)]) == 0
+    return place
+
+
+def answer(capsys, *words):
+    capsys.readouterr()
+    assert main([*map(str, words), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def refuse(capsys, *words):
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as caught:
+        run_command(main, [str(word) for word in words])
+    printed = capsys.readouterr()
+    assert (caught.value.code, printed.out) == (2, "")
+    assert len(printed.err.splitlines()) == 1
+    return printed.err
+
+
+def test_a_run_has_the_cycles_of_the_real_program(capsys):
+    programs = answer(capsys, EXAMPLE, "--as", "astra-sim", "--cell", "tpu")["programs"]
+    assert {each["program"]: (each["cycles"], each["exposed"]) for each in programs} == RAN
+    assert {each["tick_ps"] for each in programs} == {1}
+    assert all(each["ranks"] == [[each["cycles"], each["exposed"]]] * 8 for each in programs)
+
+
+def test_its_exports_have_the_same(capsys, traces):
+    for folder in sorted(traces.iterdir()):
+        if folder.is_dir():
+            found = answer(capsys, folder, "--as", "astra-sim")
+            assert (found["cycles"], found["exposed"]) in RAN.values()
+
+
+def test_what_is_printed(capsys):
+    words = [str(EXAMPLE), "--as", "astra-sim", "--arm", "jax", "--phase", "decode", "--cell", "tpu"]
+    assert main(words) == 0
+    assert capsys.readouterr().out == (
+        "19,744,154,368 cycles of 1 ps, 569,006,368 of them exposed (19,744.2 us, 569.0 us): jax/decode/tpu, 8 ranks "
+        "by ASTRA-sim's rules (congestion-unaware)\n"
+        "machine: ring of 2 (37.3 GB/s, 465.67 ns) × ring of 4 (37.3 GB/s, 465.67 ns)\n"
+    )
+
+
+def test_on_another_machine_the_export_and_the_run_agree(capsys, traces):
+    (folder,) = traces.glob("*-jax-prefill-tpu")
+    words = ["--arm", "jax", "--phase", "prefill", "--cell", "tpu"]
+    (by_run,) = answer(capsys, EXAMPLE, "--as", "astra-sim", "--machine", "v6e:2x4", *words)["programs"]
+    by_trace = answer(capsys, folder, "--as", "astra-sim", "--machine", "v6e:2x4")
+    assert by_trace["ranks"] == by_run["ranks"]
+    assert by_trace["cycles"] < RAN["jax/prefill/tpu"][0]
+
+
+def test_without_a_simulator_named_our_own_engine_plays_a_trace(capsys, traces):
+    (folder,) = traces.glob("*-jax-decode-tpu")
+    found = answer(capsys, folder)
+    assert found["model"] == "native"
+    # Rings without launches: 0.1 % off ASTRA-sim, whose rings send the same bytes in as many steps.
+    assert found["ns"] == pytest.approx(19_744_154, rel=2e-3)
+    assert len(found["ranks"]) == 8
+
+
+def test_a_trace_of_others_needs_a_machine(capsys, tmp_path):
+    write_trace(tmp_path, [[compute(1, 5), collective(2, 0, 1 << 20, deps=[1])]] * 8)
+    assert "network.yml" in refuse(capsys, tmp_path, "--as", "astra-sim")
+    machine = tmp_path / "machine.toml"
+    machine.write_text('memory = 2765\n[[dims]]\nkind = "ring"\nsize = 8\nbandwidth = 96.636764160\nlatency = 1000\n')
+    # 5 us, then an all-reduce of 1 MiB over 8 ranks: 34,121 (docs/network.md).
+    assert answer(capsys, tmp_path, "--as", "astra-sim", "--machine", machine)["cycles"] == 5_000 + 34_121
+
+
+def test_what_astra_sim_stops_at_is_refused_and_our_engine_says_what_it_takes_for_nothing(capsys, tmp_path):
+    write_trace(tmp_path, [[node(1, 1), compute(2, 5, deps=[1])]] * 2)
+    machine = tmp_path / "two.toml"
+    machine.write_text('[[dims]]\nkind = "ring"\nsize = 2\nbandwidth = 1\nlatency = 1\n')
+    assert "rank 0, node 1 'n1' and 1 more: a METADATA_NODE takes no time here; ASTRA-sim" in refuse(
+        capsys, tmp_path, "--as", "astra-sim", "--machine", machine
+    )
+    assert main([str(tmp_path), "--machine", str(machine)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("5,000.0 ns: w, 2 ranks, our own model")
+    assert "note: rank 0, node 1 'n1' and 1 more: a METADATA_NODE takes no time here" in printed.err
+
+
+@pytest.mark.parametrize(("words", "problem"), [
+    (["--aware"], "--aware belongs to --as astra-sim"),
+    (["--arm", "jax"], "--arm, --phase and --cell belong to a run folder"),
+    (["--as", "ns3"], "invalid choice: 'ns3'"),
+    (["--as", "astra-sim", "--machine", "v6e:4x4"], "has 8 ranks, and the machine 16"),
+    (["--as", "astra-sim", "--aware"], "congestion-aware ASTRA-sim has one dim"),
+])  # fmt: skip
+def test_a_wrong_request_is_one_line(capsys, traces, words, problem):
+    (folder,) = traces.glob("*-jax-decode-tpu")
+    assert problem in refuse(capsys, folder, *words)
+
+
+def test_a_run_without_such_a_program(capsys):
+    assert "has no program nobody/*/* that was compiled for TPUs" in refuse(
+        capsys, EXAMPLE, "--as", "astra-sim", "--arm", "nobody"
+    )
+
+
+def test_a_damaged_trace_names_its_file(capsys, tmp_path):
+    write_trace(tmp_path, [[compute(1, 5)]] * 2)
+    path = tmp_path / "w.1.et"
+    path.write_bytes(path.read_bytes()[:-3])
+    assert "w.1.et is cut" in refuse(capsys, tmp_path, "--as", "astra-sim")
