@@ -100,14 +100,14 @@ def measure_collective(links: Links, kind: str, groups: Groups) -> list[Footprin
     """By the machine's algorithms: groups that fill dims use these, others a ring over their ranks in order."""
     shapes: dict[tuple[tuple[int, ...], int], list[int]] = {}
     for index, group in enumerate(groups):
-        shapes.setdefault((_filled_dims(links.machine, group), len(group)), []).append(index)
+        shapes.setdefault((filled_dims(links.machine, group), len(group)), []).append(index)
     return [
         _measure_filled(links, kind, groups, indices, dims) if dims else _measure_ring(links, kind, groups, indices)
         for (dims, _), indices in shapes.items()
     ]
 
 
-def _filled_dims(machine: Machine, group: Sequence[int]) -> tuple[int, ...]:
+def filled_dims(machine: Machine, group: Sequence[int]) -> tuple[int, ...]:
     """The dims in which the ranks differ, if they fill them; else none."""
     ranks = np.array(group, np.int64)
     kept, size = [], 1

@@ -16,7 +16,7 @@ from compare.timing.network.engine.faults import check_graph
 from compare.timing.network.engine.footprint import Footprint, measure_collective, measure_pairs
 from compare.timing.network.engine.links import Links
 from compare.timing.network.graph.graph import Graph, Transfer
-from compare.timing.network.machines.machine import KINDS, Machine
+from compare.timing.network.machines.machine import KINDS, SHARED, Machine
 
 BROADCAST = "collective-broadcast"
 _LIKE = {BROADCAST: "all-gather", "ragged-all-to-all": "all-to-all"}
@@ -51,7 +51,7 @@ class Plan:
             )
         check_graph(graph)
         links = Links.of(machine)
-        torus = as_torus(machine) if choices else None
+        torus = as_torus(machine) if choices and machine.links == SHARED else None
         keys: dict[tuple[object, ...], int] = {}
         traffics: list[Traffic] = []
         traffic_of = []
@@ -66,7 +66,9 @@ class Plan:
                     footprints = _measure(links, transfer)
                 traffics.append(Traffic(transfer.groups, transfer.are_pairs, tuple(footprints)))
             traffic_of.append(keys[key])
-        classes = group_ranks(graph.table_of, traffics, slots=links.slots)
+        # Message by message, the order in a queue tells alike ranks apart.
+        colors = graph.table_of if machine.links == SHARED else np.arange(graph.num_ranks)
+        classes = group_ranks(colors, traffics, slots=links.slots)
         return cls(
             graph, links, tuple(traffics), np.array(traffic_of, np.int64), classes,
             tuple(_index(groups) for groups in classes.groups),
@@ -76,10 +78,15 @@ class Plan:
 def _measure(links: Links, transfer: Transfer) -> list[Footprint]:
     if transfer.are_pairs:
         return [measure_pairs(links, transfer.groups)]
+    return measure_collective(links, kind_of(transfer), transfer.groups)
+
+
+def kind_of(transfer: Transfer) -> str:
+    """The kind by whose algorithm it runs.  Raises `TimingError` where there is none."""
     kind = _LIKE.get(transfer.kind, transfer.kind)
     if kind not in KINDS:
         raise TimingError(f"{transfer.kind} ({transfer.collective or transfer.key}) cannot be simulated")
-    return measure_collective(links, kind, transfer.groups)
+    return kind
 
 
 def _index(groups: tuple[ClassGroup, ...]) -> dict[tuple[int, int], tuple[int, ...]]:

@@ -19,7 +19,7 @@ from compare.timing.network.engine.flows import Flow, SharedLinks
 from compare.timing.network.engine.links import Links
 from compare.timing.network.engine.plan import Plan
 from compare.timing.network.graph.graph import COMPUTE, RECEIVE, NodeTable
-from compare.timing.network.machines.machine import Machine
+from compare.timing.network.machines.machine import SHARED, Machine
 
 Uses = tuple[tuple[int, float], ...]
 Phase = tuple[int, float, float, Uses]
@@ -51,13 +51,18 @@ class Played:
 
 def play(plan: Plan, machine: Machine, *, eager: bool = False, scale_compute: float = 1.0) -> Played:
     """machine: of the plan's shape, with any rates.  Raises `GraphError` for a deadlock."""
-    return _Game(plan, machine, eager=eager, scale_compute=scale_compute).play()
+    if machine.links == SHARED:
+        return Game(plan, machine, eager=eager, scale_compute=scale_compute).play()
+    from compare.timing.network.engine.messages import MessageGame
+
+    return MessageGame(plan, machine, eager=eager, scale_compute=scale_compute).play()
 
 
 @dataclass(slots=True, eq=False)
-class _Instance:
+class Instance:
     """One execution of a transfer in one group of classes."""
 
+    transfer: int
     group: ClassGroup
     priority: int
     phases: tuple[Phase, ...]
@@ -69,12 +74,12 @@ class _Instance:
     chunks_left: int = 1
     begun: bool = False
     ended: float = -1.0
-    waiting: "dict[int, deque[tuple[_Instance, int]]]" = field(default_factory=dict)
+    waiting: "dict[int, deque[tuple[Instance, int]]]" = field(default_factory=dict)
     """Chunks before each dim."""
     busy: dict[int, int] = field(default_factory=dict)
 
 
-class _Game:
+class Game:
     def __init__(self, plan: Plan, machine: Machine, *, eager: bool, scale_compute: float):
         self.plan, self.machine, self.eager = plan, machine, eager
         self.links = Links.of(machine)
@@ -83,8 +88,8 @@ class _Game:
         self.order = 0
         self.now = 0.0
         self.phases: dict[tuple[int, int], list[tuple[Phase, ...]]] = {}
-        self.instances: dict[tuple[int, int], _Instance] = {}
-        self.queue: list[_Instance] = []
+        self.instances: dict[tuple[int, int], Instance] = {}
+        self.queue: list[Instance] = []
         """Instances that wait for a turn, where the machine limits how many are in flight."""
         first = plan.classes.first.tolist()
         self.in_flight = [0] * len(first)
@@ -99,6 +104,12 @@ class _Game:
         self.ends = [[-1.0] * table.size for table in self.tables]
         self.pending: dict[tuple[int, int], int] = {}
         """(class, node) -> its groups that have not ended, where there are several."""
+        self.rates: list[float] = self.links.rates.tolist()
+        self.latencies: list[float] = self.links.latencies.tolist()
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        """What another kind of links adds."""
 
     def play(self) -> Played:
         for index, parts in enumerate(self.parts):
@@ -115,7 +126,7 @@ class _Game:
             self.plan, self.machine, *(tuple(map(np.array, times)) for times in (self.starts, self.joined, self.ends))
         )
 
-    def _at(self, time: float, act: Callable[[], None]) -> None:
+    def at(self, time: float, act: Callable[[], None]) -> None:
         self.order += 1
         heapq.heappush(self.events, (time, self.order, act))
 
@@ -133,7 +144,7 @@ class _Game:
         node = heapq.heappop(self.ready[index])
         self.computing[index] = True
         self.starts[index][node] = self.joined[index][node] = self.now
-        self._at(self.now + self.parts[index].ns[node], partial(self._end_compute, index, node))
+        self.at(self.now + self.parts[index].ns[node], partial(self._end_compute, index, node))
 
     def _end_compute(self, index: int, node: int) -> None:
         self.computing[index] = False
@@ -155,7 +166,7 @@ class _Game:
         self.starts[index][node] = self.now
         if parts.fixed[node]:
             self.joined[index][node] = self.now
-            self._at(self.now + parts.fixed[node], partial(self._end_node, index, node))
+            self.at(self.now + parts.fixed[node], partial(self._end_node, index, node))
             return
         transfer = parts.transfers[node]
         role = 1 if parts.ops[node] == RECEIVE else 0
@@ -177,13 +188,13 @@ class _Game:
             if complete and not instance.begun:
                 self._begin_when_free(instance)
 
-    def _instance(self, transfer: int, place: int) -> _Instance:
+    def _instance(self, transfer: int, place: int) -> Instance:
         if (transfer, place) not in self.instances:
             traffic = int(self.plan.traffic_of[transfer])
             spec = self.plan.graph.transfers[transfer]
             group = self.plan.classes.groups[traffic][place]
-            self.instances[transfer, place] = _Instance(
-                group, spec.priority, self._phases_of(traffic, spec.num_bytes)[place], len(group.members)
+            self.instances[transfer, place] = Instance(
+                transfer, group, spec.priority, self._phases_of(traffic, spec.num_bytes)[place], len(group.members)
             )
         return self.instances[transfer, place]
 
@@ -194,11 +205,11 @@ class _Game:
             )
         return self.phases[traffic, num_bytes]
 
-    def _begin_when_free(self, instance: _Instance) -> None:
+    def _begin_when_free(self, instance: Instance) -> None:
         instance.begun = True
         instance.joined = self.now
         if self.machine.in_flight is None:
-            self._begin(instance)
+            self.begin(instance)
             return
         self.queue.append(instance)
         self._serve()
@@ -217,9 +228,9 @@ class _Game:
                 for index in members:
                     self.in_flight[index] += 1
                 self.queue.remove(instance)
-                self._begin(instance)
+                self.begin(instance)
 
-    def _begin(self, instance: _Instance) -> None:
+    def begin(self, instance: Instance) -> None:
         chunks = self.machine.chunks
         instance.chunks_left = chunks
         if chunks == 1:
@@ -228,12 +239,12 @@ class _Game:
         for _ in range(chunks):
             self._queue_chunk(instance, 0)
 
-    def _queue_chunk(self, instance: _Instance, place: int) -> None:
+    def _queue_chunk(self, instance: Instance, place: int) -> None:
         dim = instance.phases[place][0]
         instance.waiting.setdefault(dim, deque()).append((instance, place))
         self._serve_dim(instance, dim)
 
-    def _serve_dim(self, instance: _Instance, dim: int) -> None:
+    def _serve_dim(self, instance: Instance, dim: int) -> None:
         waiting = instance.waiting.get(dim)
         while waiting and instance.busy.get(dim, 0) < self.machine.slots:
             _, place = waiting.popleft()
@@ -243,17 +254,17 @@ class _Game:
                 instance.busy[-2] = 1
             self._enter(instance, place, self.machine.launch_ns if first else 0.0)
 
-    def _enter(self, instance: _Instance, place: int, launch_ns: float) -> None:
+    def _enter(self, instance: Instance, place: int, launch_ns: float) -> None:
         if place >= len(instance.phases):
-            self._at(self.now + launch_ns, partial(self._leave, instance, place))
+            self.at(self.now + launch_ns, partial(self._leave, instance, place))
             return
         before = instance.phases[place][1] + launch_ns
         if before:
-            self._at(self.now + before, partial(self._flow, instance, place))
+            self.at(self.now + before, partial(self._flow, instance, place))
         else:
             self._flow(instance, place)
 
-    def _flow(self, instance: _Instance, place: int) -> None:
+    def _flow(self, instance: Instance, place: int) -> None:
         _, _, moving, uses = instance.phases[place]
         if moving <= 0:
             self._leave(instance, place)
@@ -263,7 +274,7 @@ class _Game:
 
     def _schedule(self, flow: Flow) -> None:
         flow.version += 1
-        self._at(self.now + flow.remaining_ns / flow.rate, partial(self._end_flow, flow, flow.version))
+        self.at(self.now + flow.remaining_ns / flow.rate, partial(self._end_flow, flow, flow.version))
 
     def _end_flow(self, flow: Flow, version: int) -> None:
         if version != flow.version:
@@ -272,12 +283,12 @@ class _Game:
             self._schedule(changed)
         flow.ended()
 
-    def _leave(self, instance: _Instance, place: int) -> None:
+    def _leave(self, instance: Instance, place: int) -> None:
         if self.machine.chunks == 1:
             if place + 1 < len(instance.phases):
                 self._enter(instance, place + 1, 0.0)
             else:
-                self._end_instance(instance)
+                self.end_instance(instance)
             return
         left = instance.phases[place][0]
         instance.busy[left] -= 1
@@ -287,9 +298,9 @@ class _Game:
             instance.chunks_left -= 1
         self._serve_dim(instance, left)
         if not instance.chunks_left:
-            self._end_instance(instance)
+            self.end_instance(instance)
 
-    def _end_instance(self, instance: _Instance) -> None:
+    def end_instance(self, instance: Instance) -> None:
         instance.ended = self.now
         if self.machine.in_flight is not None:
             for index in {index for index, _ in instance.group.members}:

@@ -99,6 +99,7 @@ def machine_table(machine: Machine) -> dict[str, object]:
         "active-chunks": machine.active_chunks,
         "queues": machine.queues,
         "policy": machine.policy,
+        "links": machine.links,
         "launch": machine.launch_ns,
         "dims": [
             {"kind": dim.kind, "size": dim.size, "bandwidth": dim.bytes_per_ns, "latency": dim.latency_ns}

@@ -20,6 +20,9 @@ ALGORITHMS = (RING, TWO_WAY_RING, DIRECT, HALVING_DOUBLING, DOUBLE_BINARY_TREE, 
 BASELINE, LOCAL_BW_AWARE = "baseline", "local-bw-aware"
 MULTI = (BASELINE, LOCAL_BW_AWARE)
 POLICIES = ("fifo", "lifo", "priority")
+SHARED, CUT_THROUGH, STORE_AND_FORWARD = "shared", "cut-through", "store-and-forward"
+LINKS = (SHARED, CUT_THROUGH, STORE_AND_FORWARD)
+"""How transfers use links together, in our own model: as flows with fair shares, or message by message in queues."""
 
 MOST_DIMS = 6
 MOST_RANKS = 1 << 16
@@ -144,6 +147,7 @@ class Machine:
     """Of each dim."""
     policy: str = "fifo"
     """Which of several waiting collectives is next, where `in_flight` lets them wait."""
+    links: str = SHARED
     in_flight: int | None = None
     """Transfers of a rank under way at once, in our own model; `None`: any number, which share their links."""
     memory_bytes_per_ns: float | None = None
@@ -170,6 +174,7 @@ class Machine:
             _one_of("compiled", kind, KINDS)
         _one_of("multi", self.multi, MULTI)
         _one_of("policy", self.policy, POLICIES)
+        _one_of("links", self.links, LINKS)
         for name, value in (("chunks", self.chunks), ("active-chunks", self.active_chunks), ("queues", self.queues)):
             if not 1 <= value <= _MOST:
                 raise TimingError(f"{name}: a whole number from 1, not {value}")

@@ -5,7 +5,7 @@ name = "two rings"
 memory = 2765              # GB/s (1e9), of one rank; left out: reductions cost nothing
 multi = "local-bw-aware"   # or "baseline"
 compiled = ["all-reduce"]  # kinds that follow the algorithm in a compiled program, where the dims are a torus
-chunks = 1                 # also: active-chunks, queues, policy, in-flight, endpoint (ns), launch (ns)
+chunks = 1                 # also: active-chunks, queues, policy, links, in-flight, endpoint (ns), launch (ns)
 
 [[dims]]
 kind = "ring"              # or "line", "switch", "fully-connected"
@@ -27,6 +27,7 @@ from compare.timing.network.machines.machine import (
     KINDS,
     LOCAL_BW_AWARE,
     MOST_DIMS,
+    SHARED,
     Algorithm,
     Algorithms,
     Dim,
@@ -39,8 +40,8 @@ from meshes.process.one_line import quote
 
 Table = Mapping[str, object]
 
-_KEYS = ("name", "memory", "multi", "compiled", "chunks", "active-chunks", "queues", "policy", "in-flight", "endpoint",
-         "launch", "dims", "algorithms")  # fmt: skip
+_KEYS = ("name", "memory", "multi", "compiled", "chunks", "active-chunks", "queues", "policy", "links", "in-flight",
+         "endpoint", "launch", "dims", "algorithms")  # fmt: skip
 _DIM_KEYS = ("kind", "size", "bandwidth", "latency", "algorithm")
 
 
@@ -93,6 +94,7 @@ def parse_machine(table: Table, *, name: str) -> Machine:
         active_chunks=_whole(table, "active-chunks", "", 1),
         queues=_whole(table, "queues", "", 1),
         policy=_text(table, "policy", "", "fifo"),
+        links=_text(table, "links", "", SHARED),
         in_flight=_whole(table, "in-flight", "") if "in-flight" in table else None,
         memory_bytes_per_ns=memory,
         endpoint_ns=endpoint,

@@ -104,7 +104,7 @@ class Program:
                 + hint
             )
         shape = tuple((dim.kind, dim.size) for dim in machine.dims)
-        key = (shape, machine.algorithms, machine.multi, machine.compiled, simulation.repeat)
+        key = (shape, machine.algorithms, machine.multi, machine.compiled, machine.links, simulation.repeat)
         if key not in self.layouts:
             kinds = {row.name: row.kind for row in self.rows.values()}
             choices = {name: each for name, each in self.choices.items() if kinds[name] in machine.compiled}
