@@ -21,7 +21,7 @@ from compare.timing.network.machines.machine import (
     STORE_AND_FORWARD,
     SWITCH,
 )
-from tests.compare.timing.network.engine.toys import Program, machine_of
+from tests.compare.timing.network.engine.toys import Program, exchange_on_4x4x4, machine_of
 
 
 def ends(program, machine):
@@ -115,9 +115,7 @@ def test_two_all_reduces_on_the_same_links_take_the_sum_in_queues_too():
 def test_an_exchange_on_4x4x4_takes_what_its_fullest_link_carries():
     """Each rank sends 1,000 bytes to each other: 48 messages over each link up (see test_play), 48,000 ns; in queues
     some links stand idle meanwhile."""
-    program = Program(64)
-    for distance in range(1, 64):
-        program.messages(1_000, *[(rank, (rank + distance) % 64) for rank in range(64)], after=[])
+    program = exchange_on_4x4x4(1_000)
     machine = machine_of((RING, 4), (RING, 4), (RING, 4), links=CUT_THROUGH)
     assert 48_000 <= max(ends(program, machine)) <= 2 * 48_000
 

@@ -16,7 +16,7 @@ from compare.timing.network.machines.machine import (
     SWITCH,
 )
 from compare.timing.network.native.times import time_collective
-from tests.compare.timing.network.engine.toys import Program, machine_of
+from tests.compare.timing.network.engine.toys import Program, exchange_on_4x4x4, machine_of
 
 ROWS = ((0, 1, 2, 3), (4, 5, 6, 7))
 COLUMNS = ((0, 4), (1, 5), (2, 6), (3, 7))
@@ -98,17 +98,22 @@ def test_a_message_takes_the_true_path_over_all_dims():
 
 
 def test_an_exchange_on_4x4x4_loads_each_link_as_counted_by_hand():
-    """Every rank sends 10 bytes to each other one, in dim order.  In dim x a rank's messages with dx = 1 and 2 go up,
-    dx = -1 down: for each of 16 (y, z) targets, a link up carries those at distance 1 (one) and 2 (two ranks' each) =
-    3 × 16 messages: 480 bytes.  In y and z alike, after the dims before: the traffic is uniform.  6 hops at most."""
-    program = Program(64)
-    pairs = [(a, b) for a in range(64) for b in range(64) if a != b]
-    for distance in range(1, 64):  # 63 permutes: each rank to the one so much further on
-        program.messages(10, *[(a, (a + distance) % 64) for a in range(64)], after=[])
-    assert len(pairs) == 63 * 64
-    played = run(program, machine_of((RING, 4), (RING, 4), (RING, 4)))
-    # Sharing is fair and not perfect: the last message cannot be sooner than the full link, nor later than all in turn.
-    assert 480 + 100 <= played.total_ns <= 480 + 600 + 480
+    """Over a link up in x go the messages at distance 1 of one rank and at distance 2 of two, to 16 places (y, z) each:
+    48 of 10 bytes; over a link down those at distance 3, 16.  In y and z alike.  So a link up carries 480 bytes."""
+    machine = machine_of((RING, 4), (RING, 4), (RING, 4))
+    plan = Plan.of(exchange_on_4x4x4(10).alike(), machine)
+    loads = {0: 0.0, 1: 0.0}
+    for traffic in plan.traffics:
+        for footprint in traffic.footprints:
+            for part in footprint.passes:
+                of_rank_0 = part.uses.link < plan.links.slots
+                for link, load in zip(part.uses.link[of_rank_0], part.uses.load[of_rank_0], strict=True):
+                    loads[int(link) % 2] += 10 * float(load)
+    assert loads == {0: 3 * 480, 1: 3 * 160}
+    assert plan.classes.count == 1
+    # All begin at once and none is longer than the others: the full links are never idle.
+    total_ns = play(plan, machine).total_ns
+    assert 480 + 100 <= total_ns <= 480 + 600
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -163,11 +168,7 @@ def test_ranks_that_do_the_same_are_played_once():
     for rank in range(8):
         program.compute(rank, 10)
     program.collective(ALL_REDUCE, 2_400, *ROWS)
-    graph = program.graph()
-    alike = type(graph)(
-        name="alike", num_ranks=8, tables=graph.tables[:1], table_of=graph.table_of * 0, transfers=graph.transfers
-    )
-    plan = Plan.of(alike, machine_of((RING, 4), (RING, 2)))
+    plan = Plan.of(program.alike(), machine_of((RING, 4), (RING, 2)))
     assert plan.classes.count == 1
     assert play(plan, machine_of((RING, 4), (RING, 2))).total_ns == 10 + 4_200
 

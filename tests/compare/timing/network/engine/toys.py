@@ -1,5 +1,7 @@
 """Small graphs and machines, worked by hand: 1 byte a ns, 100 ns a hop."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from compare.timing.network.graph.graph import COLLECTIVE, PERMUTE, RECEIVE, SEND, Graph, NodeTableBuilder, Transfer
@@ -66,6 +68,23 @@ class Program:
             table_of=np.arange(len(self.nodes)), transfers=tuple(self.transfers),
         )  # fmt: skip
 
+    def alike(self):
+        """The graph, whose ranks all have the nodes of rank 0."""
+        graph = self.graph()
+        return replace(graph, tables=graph.tables[:1], table_of=graph.table_of * 0)
+
     def _after(self, rank, after):
         size = self.nodes[rank].size
         return list(range(size))[-1:] if after is None else list(after)
+
+
+def exchange_on_4x4x4(num_bytes):
+    """Every rank of 4×4×4 sends to each other one: a permute for each distance (x, y, z)."""
+    program = Program(64)
+    places = [(x, y, z) for z in range(4) for y in range(4) for x in range(4)]
+    for away in places[1:]:
+        targets = [tuple((a + b) % 4 for a, b in zip(place, away, strict=True)) for place in places]
+        program.messages(
+            num_bytes, *[(rank, x + 4 * y + 16 * z) for rank, (x, y, z) in enumerate(targets)], after=[]
+        )  # fmt: skip
+    return program
