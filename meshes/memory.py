@@ -48,7 +48,7 @@ def check_fits(case: Case) -> None:
 
 def explain_misfit(case: Case, *, needed: int, capacity: int) -> str:
     """One line: bytes needed, bytes of the device, the smallest mesh that fits."""
-    smallest = smallest_fit(case, spare=max(needed - resident_bytes(case), 0))
+    smallest = smallest_fit(case, spare=max(needed - resident_bytes(case), 0), capacity=capacity)
     sure = "fits" if needed <= resident_bytes(case) else "should fit, with its activations split as evenly,"
     advice = f"the smallest mesh that {sure} is {smallest}" if smallest else "no single slice of this generation fits"
     return (
@@ -57,15 +57,17 @@ def explain_misfit(case: Case, *, needed: int, capacity: int) -> str:
     )
 
 
-def smallest_fit(case: Case, *, spare: int = 0) -> str | None:
+def smallest_fit(case: Case, *, spare: int = 0, capacity: int | None = None) -> str | None:
     """The mesh of fewest devices on one slice of the same generation: few copies of KV heads, much `tp`, little `dp`.
 
     `cp` and `ep` are kept.  `spare` bytes are needed beside weights and cache on a device of the case's own mesh; on
-    another mesh they are taken to be in proportion to the number of its devices.
+    another mesh they are taken to be in proportion to the number of its devices.  `capacity`: bytes that the compiler
+    gives a program, a little less than a device has.
     """
     row = case.topology.generation
+    most = row.hbm_bytes_per_device if capacity is None else capacity
     for topology in _slices(row):
-        fits = [moved for moved in _moved(case, topology) if _resident(moved, case, spare) <= row.hbm_bytes_per_device]
+        fits = [moved for moved in _moved(case, topology) if _resident(moved, case, spare) <= most]
         if fits:
             best = max(fits, key=lambda moved: (-moved.kv_heads, moved.mesh.tp, -moved.mesh.dp))
             return f"{best.plan.name}@{topology.name}"

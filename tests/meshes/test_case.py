@@ -154,6 +154,14 @@ def test_what_a_program_needs_beside_its_weights_is_split_over_the_devices_of_an
     assert line.endswith("the smallest mesh that should fit, with its activations split as evenly, is pp2tp8@v5e:4x4")
 
 
+def test_the_mesh_that_does_not_fit_is_never_the_advice():
+    """The compiler gives a program a little less than the memory: what needs more than that fits no device alike."""
+    case = Case.read("tp4pp2@v6e:2x4", model_name="mixtral-8x7b", phases=("prefill",))
+    line = explain_misfit(case, needed=33_900_000_000, capacity=33_600_000_000)
+    assert "has 33.6 GB; " in line
+    assert not line.endswith("@v6e:2x4")
+
+
 def test_text_that_is_no_case_is_refused():
     for text in ("", "{}", "[]", '{"mesh": 3}'):
         with pytest.raises(MeshError, match="this is not a case"):
