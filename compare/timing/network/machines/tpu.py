@@ -8,7 +8,7 @@
 | several slices | `switch`: the data-centre network, two hops of half its launch |
 
 Reductions are in the fitted rates of the links.  Dims stand in the order x, y, z, core, slice; so ranks are numbered
-as libtpu numbers devices.
+as libtpu numbers devices, but for the two devices of a chip, which libtpu counts first.
 """
 
 from dataclasses import replace

@@ -1,0 +1,95 @@
+"""Graphs of compiled programs: each rank has the collectives that the reader counts, with their bytes and groups.
+
+The programs are those of the corpus, whose rows were worked out by hand; the example run's are tests/compare/export's.
+"""
+
+import gzip
+import json
+from collections import Counter
+from math import prod
+
+import numpy as np
+import pytest
+
+from compare.hlo.collectives.collectives import collectives
+from compare.hlo.devices.axes import read_axes
+from compare.hlo.text.module import read
+from compare.timing.model.hardware import Hardware
+from compare.timing.model.links import Torus
+from compare.timing.model.schedule import log_schedule
+from compare.timing.network.graph.expand import expand_log, number_ranks
+from compare.timing.network.graph.graph import COLLECTIVE, COMPUTE, RECEIVE, SEND
+from meshes.devices.generations import generation
+from meshes.devices.topology import Place
+from meshes.mesh_argument import read_mesh
+from tests.places import CORPUS
+
+PROGRAMS = sorted(path.name.removesuffix(".json") for path in CORPUS.glob("*.json"))
+
+
+def expand(name):
+    """(rows by hand, rows as read, the graph): devices stand in a line, rank = device."""
+    by_hand = json.loads((CORPUS / f"{name}.json").read_text())
+    axes = read_axes(by_hand["axes"])
+    module = read(gzip.decompress((CORPUS / f"{name}.hlo.gz").read_bytes()).decode())
+    rows = collectives(module, axes, device_ids=by_hand.get("device_ids", ()))
+    size = prod(axes.values())
+    slices = size // (module.num_devices or size)
+    side = size // slices
+    places = tuple(Place(number // side, number % side, 0, 0, 0) for number in range(size))
+    torus = Torus(places, (side, 1, 1), (False, False, False))
+    log = log_schedule(module, rows, torus, hardware=Hardware.of(generation("v5e")), slices=slices)
+    return by_hand["rows"], rows, expand_log(log, tuple(range(size)), name=name)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_device_runs_what_the_reader_counts(name):
+    by_hand, rows, graph = expand(name)
+    assert len(by_hand) == len(rows)
+    for hand, row in zip(by_hand, rows, strict=True):
+        if row.executions_are != "exact":
+            continue  # modelled once, or on every device
+        pairs = row.kind == "collective-permute"
+        moving = [group for group in row.mesh_groups if len(set(group)) > 1]
+        size = hand["payload_bytes"]
+        assert size == row.payload_bytes
+        shard = size // len(moving[0]) if row.kind == "all-gather" and moving else size
+        for rank in range(graph.num_ranks):
+            table = graph.table(rank)
+            found = Counter()
+            for node in np.flatnonzero(table.ops != COMPUTE).tolist():
+                transfer = graph.transfers[int(table.transfers[node])]
+                if transfer.collective == row.name:
+                    assert int(table.num_bytes[node]) == transfer.num_bytes == shard
+                    assert transfer.kind == row.kind
+                    assert set(transfer.groups) <= set(moving)
+                    found[int(table.ops[node])] += 1
+            times = row.device_executions[rank]
+            if pairs:
+                ops = [SEND] * any(rank == a for a, _ in moving) + [RECEIVE] * any(rank == b for _, b in moving)
+            else:
+                ops = [COLLECTIVE] * any(rank in group for group in moving)
+            assert found == Counter({op: times for op in ops if times and size})
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_nodes_wait_for_earlier_ones_and_transfers_count_up(name):
+    _, _, graph = expand(name)
+    assert [each.key for each in graph.transfers] == sorted({each.key for each in graph.transfers})
+    for table in graph.tables:
+        assert table.ids.tolist() == list(range(1, table.size + 1))
+        for node in range(table.size):
+            deps = table.deps_of(node).tolist()
+            assert deps == sorted(set(deps))
+            assert all(dep < node for dep in deps)
+        assert (table.duration_ps[table.ops == COMPUTE] > 0).all()
+
+
+@pytest.mark.parametrize(("mesh", "ranks"), [
+    ("tp4pp2", [0, 2, 4, 6, 1, 3, 5, 7]),  # stages on the side of 2
+    ("tp8", [0, 2, 4, 6, 7, 5, 3, 1]),  # up one column and down the other
+    ("dp2tp4@2xv5e:2x2", [0, 2, 3, 1, 4, 6, 7, 5]),  # slices behind all sides
+    ("tp4@v4:1x2x1", [0, 2, 3, 1]),  # two devices a chip, behind the sides
+])  # fmt: skip
+def test_ranks_are_places_on_the_machine(mesh, ranks):
+    assert list(number_ranks(read_mesh(mesh))) == ranks
