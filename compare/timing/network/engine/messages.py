@@ -14,10 +14,10 @@ import numpy as np
 from compare.timing.arrays import Floats, Ints
 from compare.timing.errors import TimingError
 from compare.timing.network.engine.footprint import filled_dims, list_passes
+from compare.timing.network.engine.game import Game, Instance
 from compare.timing.network.engine.links import Links
 from compare.timing.network.engine.patterns import list_patterns
 from compare.timing.network.engine.plan import kind_of
-from compare.timing.network.engine.play import Game, Instance
 from compare.timing.network.machines.machine import CUT_THROUGH, RING, Algorithm
 
 

@@ -16,7 +16,7 @@ from compare.timing.network.engine.faults import check_graph
 from compare.timing.network.engine.footprint import Footprint, measure_collective, measure_pairs
 from compare.timing.network.engine.links import Links
 from compare.timing.network.graph.graph import Graph, Transfer
-from compare.timing.network.machines.machine import KINDS, SHARED, Machine
+from compare.timing.network.machines.machine import GREEDY, KINDS, SHARED, Machine
 
 BROADCAST = "collective-broadcast"
 _LIKE = {BROADCAST: "all-gather", "ragged-all-to-all": "all-to-all"}
@@ -49,6 +49,8 @@ class Plan:
                 f"{graph.name} has {graph.num_ranks:,} ranks, and {machine.name} {machine.num_ranks:,}: its dims have "
                 "to multiply to the ranks"
             )
+        if machine.multi == GREEDY:
+            raise TimingError("multi: greedy is of one collective alone; write local-bw-aware or baseline")
         check_graph(graph)
         links = Links.of(machine)
         torus = as_torus(machine) if choices and machine.links == SHARED else None

@@ -17,8 +17,8 @@ TWO_WAY_RING = "two-way-ring"
 THROUGH_ALL = {"one-ring": RING, "one-direct": DIRECT, "one-halving-doubling": HALVING_DOUBLING}
 """Algorithms over all ranks of a machine, whatever its dims, and what each is in one dim."""
 ALGORITHMS = (RING, TWO_WAY_RING, DIRECT, HALVING_DOUBLING, DOUBLE_BINARY_TREE, *THROUGH_ALL)
-BASELINE, LOCAL_BW_AWARE = "baseline", "local-bw-aware"
-MULTI = (BASELINE, LOCAL_BW_AWARE)
+BASELINE, LOCAL_BW_AWARE, GREEDY = "baseline", "local-bw-aware", "greedy"
+MULTI = (BASELINE, LOCAL_BW_AWARE, GREEDY)
 POLICIES = ("fifo", "lifo", "priority")
 SHARED, CUT_THROUGH, STORE_AND_FORWARD = "shared", "cut-through", "store-and-forward"
 LINKS = (SHARED, CUT_THROUGH, STORE_AND_FORWARD)
@@ -136,7 +136,7 @@ class Machine:
     algorithms: Algorithms
     multi: str = LOCAL_BW_AWARE
     """How an all-reduce crosses dims: `baseline`, one all-reduce a dim; `local-bw-aware`, reduce-scatters up, an
-    all-reduce in the last dim, all-gathers down."""
+    all-reduce in the last dim, all-gathers down; `greedy`, the same with dims in another order for each chunk."""
     compiled: tuple[str, ...] = ()
     """Kinds that run by the algorithm which the compiler chose, where a program says it and the dims are a torus."""
     chunks: int = 1

@@ -8,7 +8,8 @@ from compare.timing.network.machines.collective import Collective, Message
 from compare.timing.network.machines.machine import (
     ALL_GATHER,
     ALL_REDUCE,
-    LOCAL_BW_AWARE,
+    BASELINE,
+    GREEDY,
     REDUCE_SCATTER,
     Algorithm,
     Algorithms,
@@ -44,26 +45,47 @@ def time_collective(machine: Machine, collective: Collective) -> float:
         raise TimingError("bytes: a collective has 1 or more")
     if machine.active_chunks != 1 or machine.queues != 1:
         raise TimingError("several chunks at once in a dim have no closed form; leave out --active and --queues")
-    passes = list_passes(machine, collective, collective.num_bytes / machine.chunks)
-    visits = [Visit(each.dim, each.ns) for each in passes]
-    return machine.launch_ns + serve_chunks([visits] * machine.chunks, 1)
+    chunks = [[Visit(each.dim, each.ns) for each in passes] for passes in list_chunks(machine, collective)]
+    return machine.launch_ns + serve_chunks(chunks, 1)
 
 
-def list_passes(machine: Machine, collective: Collective, num_bytes: float) -> list[Pass]:
-    """The phases of one chunk of so many bytes."""
+def list_chunks(machine: Machine, collective: Collective) -> list[list[Pass]]:
+    """The phases of each chunk.
+
+    `greedy`: a chunk goes first through the dim in which the chunks before it take the least time, then the next, after
+    Themis (Rashidi et al., "Themis: a network bandwidth-aware collective scheduling policy for distributed training of
+    DL models", ISCA 2022), which also waits for a difference before it leaves the first order.
+    """
+    num_bytes = collective.num_bytes / machine.chunks
+    if machine.multi != GREEDY:
+        return [list_passes(machine, collective, num_bytes)] * machine.chunks
+    busy_ns = [0.0] * len(keep_dims(machine, collective.group).dims)
+    chunks = []
+    for _ in range(machine.chunks):
+        order = sorted(range(len(busy_ns)), key=lambda dim: busy_ns[dim])
+        chunks.append(list_passes(machine, collective, num_bytes, order=order))
+        for each in chunks[-1]:
+            busy_ns[each.dim] += each.ns
+    return chunks
+
+
+def list_passes(
+    machine: Machine, collective: Collective, num_bytes: float, *, order: Sequence[int] | None = None
+) -> list[Pass]:
+    """The phases of one chunk of so many bytes.  order: of the dims; by default as they stand."""
     machine = keep_dims(machine, collective.group)
     algorithms = machine.algorithms.of(collective.kind)
     if algorithms[-1].through_all:
         raise TimingError(f"{algorithms[-1].name} has no closed form; write {algorithms[-1].in_one_dim} for each dim")
-    last = len(machine.dims) - 1
-    order = [(collective.kind, dim) for dim in range(last + 1)]
+    dims = list(range(len(machine.dims)) if order is None else order)
+    phases = [(collective.kind, dim) for dim in dims]
     if collective.kind == ALL_GATHER:
-        order.reverse()
-    elif collective.kind == ALL_REDUCE and machine.multi == LOCAL_BW_AWARE:
-        order = [*((REDUCE_SCATTER, dim) for dim in range(last)), (ALL_REDUCE, last),
-                 *((ALL_GATHER, dim) for dim in range(last - 1, -1, -1))]  # fmt: skip
+        phases.reverse()
+    elif collective.kind == ALL_REDUCE and machine.multi != BASELINE:
+        phases = [*((REDUCE_SCATTER, dim) for dim in dims[:-1]), (ALL_REDUCE, dims[-1]),
+                  *((ALL_GATHER, dim) for dim in reversed(dims[:-1]))]  # fmt: skip
     passes = []
-    for kind, index in order:
+    for kind, index in phases:
         dim, algorithm = machine.dims[index], algorithms[index]
         steps = list_steps(algorithm, kind, num_bytes, dim)
         passes.append(

@@ -13,8 +13,9 @@ from compare.timing.errors import TimingError
 from compare.timing.intervals import Union, exposed_shares
 from compare.timing.model.algorithms import Algorithm, read_algorithm
 from compare.timing.model.schedule import log_step
+from compare.timing.network.engine.game import Played
 from compare.timing.network.engine.plan import Plan as Layout
-from compare.timing.network.engine.play import Played, play
+from compare.timing.network.engine.play import play
 from compare.timing.network.graph.expand import expand_log, number_ranks
 from compare.timing.network.graph.graph import COMPUTE, Graph
 from compare.timing.network.graph.repeat import repeat_graph

@@ -8,7 +8,7 @@ import pandas as pd
 from compare.hlo.collective import Collective
 from compare.timing.arrays import Floats, Ints
 from compare.timing.model.trace_writer import BESIDE_LINE, CORE_LINE
-from compare.timing.network.engine.play import Played
+from compare.timing.network.engine.game import Played
 from compare.timing.network.graph.graph import COMPUTE
 from compare.timing.timeline import (
     COMMUNICATION,

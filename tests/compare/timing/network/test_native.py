@@ -17,6 +17,7 @@ from compare.timing.network.machines.machine import (
     DIRECT,
     DOUBLE_BINARY_TREE,
     FULLY_CONNECTED,
+    GREEDY,
     HALVING_DOUBLING,
     LINE,
     REDUCE_SCATTER,
@@ -148,3 +149,15 @@ def test_what_has_no_closed_form_is_refused(rest, collective, says):
 def test_halves_and_trees_are_over_powers_of_two(algorithm):
     with pytest.raises(TimingError, match="power of two"):
         time_collective(machine_of((RING, 6), algorithms=(algorithm,)), Collective(kind=ALL_REDUCE, num_bytes=S))
+
+
+def test_greedy_sends_each_chunk_first_where_least_has_gone():
+    """Two chunks of 800 bytes over rings of two, 1 and 2 bytes a ns, no latency.  In dim 0 a reduce-scatter and an
+    all-gather take 400 each, in dim 1 behind it an all-reduce 200: 800 and 200, so the second chunk begins in dim 1.
+    First chunk: dim 0 to 400, dim 1 to 600, dim 0 from 800, when the second has left it, to 1,200.  Second: dim 1 to
+    200, dim 0 from 400 to 800, dim 1 to 1,000.  With one order for both, dim 0 alone takes 4 times 400."""
+    dims = tuple(Dim(kind=RING, size=2, bytes_per_ns=rate, latency_ns=0.0) for rate in (1.0, 2.0))
+    machine = Machine(dims=dims, algorithms=Algorithms.alike((parse_algorithm(RING),) * 2), chunks=2)
+    both = Collective(kind=ALL_REDUCE, num_bytes=1_600)
+    assert time_collective(replace(machine, multi=GREEDY), both) == 1_200
+    assert time_collective(machine, both) == 1_600
