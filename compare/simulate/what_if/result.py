@@ -1,12 +1,13 @@
 """What a run does on other machines."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from compare.simulate.what_if.request import Sweep, WhatIf, change_point
 from compare.simulate.what_if.subjects import Outcome, Subject, simulate_subject
 from compare.timing.network.machines.changes import BANDWIDTH, scale_machine
 from compare.timing.network.machines.tpu import tpu_machine
+from compare.timing.network.programs.best import BestAlgorithm, list_best
 from compare.timing.network.programs.simulation import Simulation
 
 NO_LONGER_MATTERS = 1.0
@@ -31,6 +32,7 @@ class SubjectResult:
     enough: float | None
     """The least factor of bandwidth from which twice as much shortens the step by less than `NO_LONGER_MATTERS` %."""
     sweep: tuple[tuple[float, Outcome], ...] = ()
+    best: tuple[BestAlgorithm, ...] = ()
 
     @property
     def scale_up_bw_utility(self) -> float:
@@ -61,6 +63,7 @@ def simulate_run(request: WhatIf, subjects: Sequence[Subject]) -> list[SubjectRe
                 unlimited=unlimited,
                 enough=enough,
                 sweep=_sweep(subject, simulation, request.sweep) if request.sweep else (),
+                best=tuple(list_best(subject.program, simulation)) if request.best else (),
             )
         )
     return results
@@ -118,6 +121,7 @@ def _result_json(each: SubjectResult) -> dict[str, object]:
         "twice_the_bandwidth": _outcome_json(each.twice),
         "unlimited_bandwidth": _outcome_json(each.unlimited),
         "enough_bandwidth": each.enough and round(each.enough, 3),
+        "best": [asdict(row) for row in each.best],
         "sweep": [{"value": value, **_outcome_json(outcome)} for value, outcome in each.sweep],
     }
 

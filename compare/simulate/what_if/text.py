@@ -7,6 +7,9 @@ from compare.simulate.what_if.request import Sweep, WhatIf
 from compare.simulate.what_if.result import NO_LONGER_MATTERS, SubjectResult
 from compare.simulate.what_if.subjects import Outcome
 
+MOST_BEST = 8
+"""Rows of `--best`."""
+
 
 def list_lines(request: WhatIf, results: Sequence[SubjectResult]) -> Iterator[str]:
     """Programs by phase, then what bandwidth would change."""
@@ -19,6 +22,9 @@ def list_lines(request: WhatIf, results: Sequence[SubjectResult]) -> Iterator[st
     yield ""
     for each in results:
         yield from _sentences(each)
+    for each in results:
+        if each.best:
+            yield from _best_rows(each)
 
 
 def _rows(each: SubjectResult, sweep: Sweep | None) -> Iterator[str]:
@@ -61,3 +67,22 @@ def _sentences(each: SubjectResult) -> Iterator[str]:
         yield "  more bandwidth helps at every factor that was tried"
     else:
         yield f"  from {each.enough:.3g} times the bandwidth on, twice as much gains less than {NO_LONGER_MATTERS:g} %"
+
+
+def _best_rows(each: SubjectResult) -> Iterator[str]:
+    """Collectives for which another algorithm is faster alone, most to gain first."""
+    rows = [row for row in each.best if row.lost_ns > 0]
+    yield ""
+    if not rows:
+        yield f"{each.subject.name}: for none of {len(each.best)} collectives is another algorithm faster, alone"
+        return
+    yield f"{each.subject.name}: the fastest algorithm of each collective, alone"
+    yield f"  {'collective':<28}{'bytes':>14}{'times':>7}{'chosen':>10}{'best':>10}  algorithm"
+    for row in rows[:MOST_BEST]:
+        yield (
+            f"  {row.collective:<28}{row.num_bytes:>14,}{row.executions:>7}{time_text(row.chosen_ns):>10}"
+            f"{time_text(row.best_ns):>10}  {row.best}"
+        )
+    others = len(each.best) - len(rows[:MOST_BEST])
+    if others:
+        yield f"  {others} others: " + ("with less to gain" if len(rows) > MOST_BEST else "nothing is faster")

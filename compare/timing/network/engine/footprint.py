@@ -18,7 +18,6 @@ from compare.timing.network.machines.machine import (
     ALL_REDUCE,
     LOCAL_BW_AWARE,
     REDUCE_SCATTER,
-    RING,
     Algorithm,
     Machine,
 )
@@ -97,13 +96,15 @@ def list_passes(machine: Machine, kind: str, dims: Sequence[int]) -> list[tuple[
 
 
 def measure_collective(links: Links, kind: str, groups: Groups) -> list[Footprint]:
-    """By the machine's algorithms: groups that fill dims use these, others a ring over their ranks in order."""
-    shapes: dict[tuple[tuple[int, ...], int], list[int]] = {}
+    """By the machine's algorithms: a group that fills dims uses theirs, another that of the first dim in which its
+    ranks differ, over its ranks in order."""
+    shapes: dict[tuple[tuple[int, ...], int, int], list[int]] = {}
     for index, group in enumerate(groups):
-        shapes.setdefault((filled_dims(links.machine, group), len(group)), []).append(index)
+        key = (filled_dims(links.machine, group), len(group), first_dim(links.machine, group))
+        shapes.setdefault(key, []).append(index)
     return [
-        _measure_filled(links, kind, groups, indices, dims) if dims else _measure_ring(links, kind, groups, indices)
-        for (dims, _), indices in shapes.items()
+        _measure_filled(links, kind, groups, indices, dims) if dims else _measure_listed(links, kind, groups, indices)
+        for (dims, _, _), indices in shapes.items()
     ]
 
 
@@ -117,6 +118,19 @@ def filled_dims(machine: Machine, group: Sequence[int]) -> tuple[int, ...]:
             kept.append(index)
             size *= dim.size
     return tuple(kept) if size == ranks.size else ()
+
+
+def first_dim(machine: Machine, group: Sequence[int]) -> int:
+    """The first dim in which the ranks differ."""
+    for index, dim in enumerate(machine.dims):
+        if len({rank // machine.stride(index) % dim.size for rank in group}) > 1:
+            return index
+    return 0
+
+
+def listed_algorithm(machine: Machine, kind: str, group: Sequence[int]) -> Algorithm:
+    """That of a group which fills no dims."""
+    return machine.algorithms.of(kind)[first_dim(machine, group)]
 
 
 def _measure_filled(
@@ -136,13 +150,12 @@ def _measure_filled(
     return Footprint(np.array(indices, np.int64), tuple(passes))
 
 
-def _measure_ring(links: Links, kind: str, groups: Groups, indices: Sequence[int]) -> Footprint:
+def _measure_listed(links: Links, kind: str, groups: Groups, indices: Sequence[int]) -> Footprint:
     lines = np.array([groups[index] for index in indices], np.int64)
-    patterns = list_patterns(Algorithm(RING), kind, lines.shape[1])
-    of_line = np.arange(len(indices))
-    return Footprint(
-        np.array(indices, np.int64), (_measure_pass(links, -1, patterns, lines, of_line, len(indices), 1.0),)
-    )
+    algorithm = listed_algorithm(links.machine, kind, groups[indices[0]])
+    patterns = list_patterns(algorithm, kind, lines.shape[1])
+    part = _measure_pass(links, -1, patterns, lines, np.arange(len(indices)), len(indices), 1.0)
+    return Footprint(np.array(indices, np.int64), (part,))
 
 
 def measure_pairs(links: Links, pairs: Groups) -> Footprint:

@@ -13,12 +13,12 @@ import numpy as np
 
 from compare.timing.arrays import Floats, Ints
 from compare.timing.errors import TimingError
-from compare.timing.network.engine.footprint import filled_dims, list_passes
+from compare.timing.network.engine.footprint import filled_dims, list_passes, listed_algorithm
 from compare.timing.network.engine.game import Game, Instance
 from compare.timing.network.engine.links import Links
 from compare.timing.network.engine.patterns import list_patterns
 from compare.timing.network.engine.plan import kind_of
-from compare.timing.network.machines.machine import CUT_THROUGH, RING, Algorithm
+from compare.timing.network.machines.machine import CUT_THROUGH
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +39,9 @@ def list_rounds(links: Links, kind: str, group: Sequence[int], *, is_pair: bool)
         return [Round(np.array([group[0]]), np.array([group[1]]), np.ones(1), 0.0)]
     machine = links.machine
     dims = filled_dims(machine, group)
-    phases = [(list_patterns(Algorithm(RING), kind, len(group)), np.array([group], np.int64), 1.0)]
+    phases = [
+        (list_patterns(listed_algorithm(machine, kind, group), kind, len(group)), np.array([group], np.int64), 1.0)
+    ]
     if dims:
         ranks, algorithms = np.sort(np.array(group, np.int64)), machine.algorithms.of(kind)
         phases = []

@@ -51,6 +51,9 @@ class Plan:
             )
         if machine.multi == GREEDY:
             raise TimingError("multi: greedy is of one collective alone; write local-bw-aware or baseline")
+        for kind in KINDS:
+            if (last := machine.algorithms.of(kind)[-1]).through_all:
+                raise TimingError(f"{last.name} is ASTRA-sim's alone; write {last.in_one_dim} for each dim")
         check_graph(graph)
         links = Links.of(machine)
         torus = as_torus(machine) if choices and machine.links == SHARED else None

@@ -163,6 +163,13 @@ def test_groups_that_fill_no_dim_are_rings_over_shared_links():
     assert total(program, machine_of((LINE, 4))) == 2 * (200 + 2_400)
 
 
+def test_a_group_inside_a_dim_runs_that_dims_algorithm_over_its_ranks():
+    """Four of eight ranks of a switch, direct: 2·(200 + 3·600), as four ranks on a switch of their own."""
+    program = Program(8)
+    program.collective(ALL_REDUCE, 2_400, (0, 2, 4, 6))
+    assert total(program, machine_of((SWITCH, 8), algorithms=("direct",))) == 2 * (200 + 1_800)
+
+
 def test_ranks_that_do_the_same_are_played_once():
     program = Program(8)
     for rank in range(8):
