@@ -16,10 +16,10 @@ from compare.timing.metrics.devices import arrival_lags, per_device, stragglers
 from compare.timing.metrics.pipeline import summarize_pipeline
 from compare.timing.metrics.pipeline_ticks import find_ticks
 from compare.timing.metrics.summary import summarize_tracks
-from compare.timing.model.costs import copied_bytes
 from compare.timing.timeline import COMMUNICATION, COMPUTE, PART
 from compare.timing.tracks.times import measure_times
 from compare.timing.tracks.tracks import DeviceTrack, spans
+from compare.timing.work.memory import copied_bytes
 from meshes.devices.generations import GENERATIONS
 
 NO_DEVICE = "the trace shows no device, so no time of one"

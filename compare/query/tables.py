@@ -43,7 +43,8 @@ _LEAVES = {str: "VARCHAR", bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE"}
 _UNITS = {
     "executions": "per step", "count": "per step", "up_phases": "per step", "overlap": "share", "up": "share",
     "communication_fraction": "share", "bubble_share": "share", "gpipe_bubble_share": "share", "last_share": "share",
-    "duty_cycle": "share", "emitted_over_inherent": "ratio",
+    "duty_cycle": "share", "emitted_over_inherent": "ratio", "matrix_flops": "FLOPs", "vector_ops": "elements",
+    "ici_byte_hops": "byte hops",
 }  # fmt: skip
 """Of columns whose name does not say their unit."""
 

@@ -37,9 +37,24 @@ EVENT_COLUMNS = {
 
 device: logical id, or UNKNOWN.  line, name: as in the profile.  hlo_op: the instruction.  collective: the row of the
 collectives table that it executes ("" for none).  scope, kind, axes: that row's ("" unless communication, "?" where
-unknown).  payload_bytes: of this execution on this device, NaN unknown.  start_ns: from the timeline's zero.
-duration_ns: of an asynchronous communication, start to done.  wait_ns: the part in which the device waits for others,
-NaN where the profile does not show it.
+unknown); of compute and local copies scope is
+that of the instruction, where the program is known.  payload_bytes: of this execution on
+this device, NaN unknown.  start_ns: from the timeline's zero.  duration_ns: of an asynchronous communication, start to
+done.  wait_ns: the part in which the device waits for others, NaN where the profile does not show it.
+"""
+
+WORK_COLUMNS = {
+    "matrix_flops": "float64",
+    "vector_ops": "float64",
+    "memory_bytes": "float64",
+    "ici_byte_hops": "float64",
+    "dcn_bytes": "float64",
+}
+"""Columns of work, counted from the program (docs/metrics.md, section 14); timelines without a program lack them.
+
+Each execution has its work on one event: an instruction on its compute event, an asynchronous local copy on the event
+from its start to its done, a collective on its communication event; all others have 0.  NaN unknown.  Of a device that
+stands for several, their mean.
 """
 
 DETAIL_COLUMNS = {"category": "category", "flops": "float64", "accessed_bytes": "float64", "group_size": "float64"}

@@ -97,6 +97,21 @@ class Provenance:
         made_from = [(frame, operand, ()) for operand in site.item.operands]
         return self._recovery.nearest((frame, site.item, ()), made_from, wanted=wanted) or "?"
 
+    def scope_of_compute(self, frame: CallContext, item: Instruction) -> str:
+        """Of an instruction that is no collective: its own, or that of a call around it; of a fusion else that of its
+        product, or of the last of its instructions that has one; else the nearest.  Empty where there is none."""
+        site = Site(item, (frame,), (), (), "exact", in_exact_branch=False)
+        if scope := self._own(site) or self._inside(item):
+            return scope
+        made_from = [(frame, part, ()) for part in item.operands]
+        return self._recovery.nearest((frame, item, ()), made_from, wanted=frozenset()) or ""
+
+    def _inside(self, item: Instruction) -> str | None:
+        """The scope of what a fusion computes."""
+        parts = list(item.callees[0]) if item.opcode == "fusion" and item.callees else []
+        parts.sort(key=lambda part: (part.opcode in PRODUCTS, part.index), reverse=True)
+        return next((scope for part in parts if (scope := self._metadata.scope(part))), None)
+
     def _own(self, site: Site, joined: frozenset[str] = frozenset()) -> str | None:
         """The scope in its own `op_name`, or in that of a fusion or call around it."""
         scopes = (self._metadata.scope_among(item, joined) for item in self._wrapped(site))

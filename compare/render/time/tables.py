@@ -14,7 +14,7 @@ from compare.render.time.timing_section import timings
 from compare.report.model.codec import encode
 from compare.report.model.report import Report
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS
-from compare.timing.timeline import COMMUNICATION, DERIVED_COLUMNS, EVENT_COLUMNS, STEP_COLUMNS
+from compare.timing.timeline import COMMUNICATION, DERIVED_COLUMNS, EVENT_COLUMNS, STEP_COLUMNS, WORK_COLUMNS
 
 _WORDS = pa.dictionary(pa.int32(), pa.string())
 _TYPES = {"category": _WORDS, "int32": pa.int32(), "int64": pa.int64(), "float64": pa.float64()}
@@ -26,7 +26,7 @@ _SHOWN = (*VERDICTS, UNKNOWN_VERDICT, "")
 _ALIKE = {"stands_for": "int32"}
 """Number of devices that a row represents: a modelled timeline shows identical devices once."""
 
-EVENTS = {**EVENT_COLUMNS, **DERIVED_COLUMNS, "verdict": "category", **_ALIKE}
+EVENTS = {**EVENT_COLUMNS, **DERIVED_COLUMNS, "verdict": "category", **_ALIKE, **WORK_COLUMNS}
 
 TIMES = {
     "phase": TEXT, "arm": TEXT, "cell": TEXT, "is_default": TRUTH, "source": TEXT, "label": TEXT, "split_by": TEXT,
@@ -77,7 +77,8 @@ def _events_with_verdict(program: ProgramTimeline) -> pd.DataFrame:
     names = rows["collective"].cat.categories
     by_category = pd.Categorical([verdicts.get(str(name), UNKNOWN_VERDICT) for name in names], _SHOWN)
     codes = np.where(rows["role"].eq(COMMUNICATION), by_category.codes[rows["collective"].cat.codes], len(_SHOWN) - 1)
-    return rows.assign(verdict=pd.Categorical.from_codes(codes, by_category.categories))
+    unknown = {name: np.nan for name in WORK_COLUMNS if name not in rows}
+    return rows.assign(verdict=pd.Categorical.from_codes(codes, by_category.categories), **unknown)
 
 
 def _times(report: Report) -> Iterator[Row]:

@@ -227,6 +227,43 @@ class Messages:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkAmounts:
+    """Work of one device in one step, means over both."""
+
+    matrix_flops: Number
+    vector_ops: Number
+    memory_bytes: Number
+    ici_byte_hops: Number
+    dcn_bytes: Number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeWork(WorkAmounts):
+    """The work of one part of the model, and how long the device computes it."""
+
+    compute_ns: Number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepWork(WorkAmounts):
+    """The work of a step, and what of a device's peak it is."""
+
+    useful_flops: Number
+    """The model's own arithmetic ÷ devices."""
+    useful_share: Number
+    """useful_flops ÷ matrix_flops."""
+    mfu: Number
+    """useful_flops ÷ what the device's peak makes in the step."""
+    matrix_share: Number
+    """matrix_flops ÷ the same."""
+    memory_share: Number
+    """memory_bytes ÷ what the memory moves in the step by its data sheet."""
+    roofline_ns: Number
+    """The longer of matrix_flops at the peak and memory_bytes at the memory's rate."""
+    by_scope: Mapping[str, ScopeWork]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSummary:
     """A one-page summary of a timeline, modelled or measured (`source`); `compare.trace --json` prints it."""
 
@@ -258,6 +295,8 @@ class Timing(TraceSummary):
     imbalance: Mapping[str, Imbalance]
     stragglers: tuple[Straggler, ...]
     messages: tuple[Messages, ...]
+    work: StepWork | None = None
+    """`None` where the program of the timeline is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from compare.contract.useful_flops import count_useful_flops
 from compare.hlo.text.errors import HloError
 from compare.report.build import lay_out_mesh
 from compare.report.model.program import ArmPrograms, ProgramReport
@@ -16,7 +17,9 @@ from compare.run.tasks import PROFILES
 from compare.timing.alignment.timeline_diff import timeline_diff
 from compare.timing.errors import TimingError
 from compare.timing.join import profile
+from compare.timing.join.event_work import add_work
 from compare.timing.metrics.section import build_section
+from compare.timing.metrics.work import Peaks
 from compare.timing.model.schedule import model_step
 from compare.timing.network.programs.simulation import Program, Simulation
 from compare.timing.timeline import Timeline
@@ -81,7 +84,10 @@ def _read_measured(program: JudgedProgram, folder: Path) -> Timeline:
     if not files:
         raise TimingError(f"its profile is not there: {'/'.join(key)}/{PROFILES}")
     axes = program.case.mesh.split_axes
-    return profile.read_profile(files, axes=axes, hlo=program.module, label=program.about.label)
+    timeline = profile.read_profile(files, axes=axes, hlo=program.module, label=program.about.label)
+    assert program.module is not None
+    on_tpu = (program.about.executed or {}).get("platform") == "tpu"
+    return add_work(timeline, program.module, program.rows, program.case.plan if on_tpu else None)
 
 
 def add_times(report: Report, programs: Sequence[JudgedProgram], times: Timelines) -> Report:
@@ -115,15 +121,18 @@ def _with_times(
 
 
 def _timing(program: JudgedProgram, entry: ProgramReport, times: Timelines) -> Timing:
-    timeline = times.by_key[program.result.key]
+    timeline, chip = times.by_key[program.result.key], program.case.topology.generation
     # Peaks of a data sheet say nothing of a machine that need not exist.
     has_peak = entry.platform != "cpu" and not times.simulated
+    peaks = Peaks(flops_per_s=chip.bf16_flops / chip.devices, memory_bytes_per_s=chip.hbm_bytes_per_s / chip.devices)
     return build_section(
         timeline,
         rows=entry.collectives,
         mesh=lay_out_mesh(program.case),
         microbatches=program.case.microbatches,
-        link_bytes_per_s=program.case.topology.generation.ici_link_bytes_per_s if has_peak else None,
+        link_bytes_per_s=chip.ici_link_bytes_per_s if has_peak else None,
+        useful_flops=count_useful_flops(program.case) / program.case.mesh.num_devices,
+        peaks=peaks if has_peak else None,
     )
 
 

@@ -9,7 +9,7 @@ from compare.report.model.program import CollectiveRow
 from compare.report.model.timing import OneStep, PairTraffic, PipelineTimes, StepTimes, Timing, Volume
 from compare.timing.metrics.collectives import collective_rows, messages
 from compare.timing.metrics.devices import arrival_lags, imbalance, per_device, stragglers
-from compare.timing.metrics.network.bandwidth import peaks
+from compare.timing.metrics.network.bandwidth import peaks as link_peaks
 from compare.timing.metrics.network.gaps import interval_rows, measure_gaps
 from compare.timing.metrics.network.matrix import COLUMNS, list_uncounted, traffic_matrix
 from compare.timing.metrics.network.phases import bin_volume, find_up_phases, rate_traffic, summarize_network
@@ -18,6 +18,7 @@ from compare.timing.metrics.pipeline import summarize_pipeline
 from compare.timing.metrics.pipeline_ticks import find_ticks, stages_of
 from compare.timing.metrics.summary import by_column, step_times, summarize_tracks
 from compare.timing.metrics.verdicts import by_verdict, verdict_shares
+from compare.timing.metrics.work import Peaks, summarize_work
 from compare.timing.timeline import Timeline
 from compare.timing.tracks.numbers import Number, to_number
 from compare.timing.tracks.step_clipping import clip_to_steps
@@ -35,12 +36,14 @@ def build_section(
     mesh: DeviceMesh | None = None,
     microbatches: int = 1,
     link_bytes_per_s: float | None = None,
+    useful_flops: float | None = None,
+    peaks: Peaks | None = None,
 ) -> Timing:
     """The `timing` section of a report; its fields are described in docs/metrics.md.
 
     rows: the report's collectives (for verdicts, wire bytes, shapes).  mesh: the report's mesh (for routes, stages).
-    link_bytes_per_s: one link, one direction; `None` unless the timeline is of a TPU.  What needs a missing argument is
-    `None` or empty.
+    link_bytes_per_s: one link, one direction; `None` unless the timeline is of a TPU.  useful_flops: the model's own,
+    of one device.  peaks: of one device of a TPU.  What needs a missing argument is `None` or empty.
     """
     tracks = DeviceTracks.of(timeline)
     sent = bytes_sent_by(rows, mesh) if mesh is not None else {}
@@ -51,19 +54,20 @@ def build_section(
     up = find_up_phases(carried)
     device_rows = per_device(tracks, table)
     lags = arrival_lags(tracks, sent)
-    speeds = peaks(sent, mesh, link_bytes_per_s) if mesh is not None else {}
+    speeds = link_peaks(sent, mesh, link_bytes_per_s) if mesh is not None else {}
+    per_step = StepTimes(
+        **step_times(table),
+        by_axes=summary.per_step.by_axes,
+        by_kind=summary.per_step.by_kind,
+        by_scope=by_column(tracks, "scope"),
+    )
     return Timing(
         source=summary.source,
         label=summary.label,
         devices=summary.devices,
         steps=summary.steps,
         unjoined_events=summary.unjoined_events,
-        per_step=StepTimes(
-            **step_times(table),
-            by_axes=summary.per_step.by_axes,
-            by_kind=summary.per_step.by_kind,
-            by_scope=by_column(tracks, "scope"),
-        ),
+        per_step=per_step,
         notes=(*summary.notes, *_notes(sent)),
         each_step=_each_step(table),
         by_verdict=by_verdict(tracks, cut, verdicts),
@@ -77,6 +81,7 @@ def build_section(
         imbalance=imbalance(device_rows),
         stragglers=stragglers(lags),
         messages=messages(tracks, rows),
+        work=summarize_work(tracks, per_step, useful_flops=useful_flops, peaks=peaks),
     )
 
 

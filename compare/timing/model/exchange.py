@@ -32,12 +32,24 @@ class LinkTraffic:
     """Bytes on its busiest link per byte of payload, summed over the phases."""
     uses: tuple[frozenset[int], ...]
     """The links out of its own chips that it uses: chip × `SLOTS` + link."""
+    hop_share: Floats
+    """Per device, what it sends × the links of the torus that this crosses, per byte of payload."""
 
     def parts(self, payload_bytes: float, hardware: Hardware) -> "Parts":
         """Per group: latency before the first byte, and time of the bytes; 0 for a group that moves nothing."""
         moving = self.load > 0
         before = np.where(moving, hardware.launch_ns + self.hops * hardware.hop_ns, 0.0)
         return Parts(before, self.load * payload_bytes / hardware.link_bytes_per_ns)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NetworkWork:
+    """The work of one execution on the networks, per device that sends; compared by identity."""
+
+    ici_byte_hops: Floats
+    """Bytes × links of the torus that they cross."""
+    dcn_bytes: Floats
+    """Bytes that leave for other slices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +191,7 @@ def _add_side_rings(
 
 
 def _sum_phases(phases: list[Phase], torus: Torus, *, num_groups: int) -> LinkTraffic:
-    hops, load = np.zeros(num_groups), np.zeros(num_groups)
+    hops, load, hop_share = np.zeros(num_groups), np.zeros(num_groups), np.zeros(len(torus.places))
     uses: list[set[int]] = [set() for _ in range(num_groups)]
     for phase in phases:
         if not phase.messages:
@@ -191,11 +203,13 @@ def _sum_phases(phases: list[Phase], torus: Torus, *, num_groups: int) -> LinkTr
         np.maximum.at(busiest, group, routes.load(np.array(columns[2], np.float64)))
         load += busiest
         hops += count_hops(phase, routes.hops, group, num_groups)
+        sent = np.array(columns[2], np.float64) * routes.hops
+        hop_share += np.bincount(source, weights=sent, minlength=hop_share.size)
         for link, index in zip(routes.link.tolist(), group[routes.message].tolist(), strict=True):
             uses[index].add(link)
     chips = _own_chips(phases, torus, num_groups)
     own_uses = (frozenset(link for link in use if link // SLOTS in chips[group]) for group, use in enumerate(uses))
-    return LinkTraffic(hops, load, tuple(own_uses))
+    return LinkTraffic(hops, load, tuple(own_uses), hop_share)
 
 
 def count_hops(phase: Phase, hops: Ints, group: Ints, num_groups: int) -> Floats:
@@ -242,6 +256,16 @@ class CollectiveCosts:
             pairs = row.kind == "collective-permute"
             self._costs[key] = CollectiveCost(groups, pairs, parts.before, parts.moving, uses)
         return self._costs[key]
+
+    def work_of(self, comm: CollectiveOp) -> NetworkWork:
+        """The work of one execution, a whole collective or one from its start to its done."""
+        row, nothing = comm.row, np.zeros(len(self._torus.places))
+        if row.network == "dcn":
+            sent = [float(num_bytes) for num_bytes in row.device_bytes]
+            return NetworkWork(nothing, np.array([*sent, *nothing[len(sent) :]]))
+        algorithm = read_algorithm(row.kind, comm.text if "collective_algorithm_config" in comm.text else row.text)
+        share = self._link_traffic(row.kind, row.mesh_groups, algorithm).hop_share
+        return NetworkWork(share * row.payload_bytes, nothing)
 
     def _link_traffic(self, kind: str, groups: Groups, algorithm: Algorithm) -> LinkTraffic:
         key = (kind, groups, algorithm)

@@ -15,7 +15,7 @@ from compare.timing.arrays import Floats, Ints, Mask
 from compare.timing.errors import TimingError
 from compare.timing.model.costs import InstructionCosts
 from compare.timing.model.device_classes import ClassCollective, Classes, CollectiveCost, group_devices
-from compare.timing.model.exchange import CollectiveCosts
+from compare.timing.model.exchange import CollectiveCosts, NetworkWork
 from compare.timing.model.hardware import Hardware
 from compare.timing.model.links import Torus
 from compare.timing.model.schedule_program import (
@@ -87,12 +87,14 @@ def _play(module: Module, rows: Sequence[Collective], torus: Torus, *, hardware:
     collective_costs = CollectiveCosts(torus, hardware, schedule.notes)
     comms, choices = _list_collectives(nodes)
     costs = {id(comm): collective_costs.of(comm) for comm in comms}
+    networks = {id(comm): collective_costs.work_of(comm) for comm in comms}
     alike = {id(cost): cost for cost in costs.values()}
     classes = group_devices(torus, list(alike.values()), [choice.taken for choice in choices])
     rendezvous = {key: ClassCollective.of(cost, classes, torus) for key, cost in alike.items()}
     step = _Step(
-        classes, {key: rendezvous[id(cost)] for key, cost in costs.items()}, costs, schedule.notes, StepLog(classes)
-    )
+        classes, {key: rendezvous[id(cost)] for key, cost in costs.items()}, costs, networks, schedule.scopes,
+        schedule.notes, StepLog(classes),
+    )  # fmt: skip
     step.play(nodes)
     step.finish()
     return step
@@ -146,12 +148,15 @@ class _Step:
     classes: Classes
     rendezvous: Mapping[int, ClassCollective]
     costs: Mapping[int, CollectiveCost]
+    networks: Mapping[int, NetworkWork]
+    scopes: Mapping[str, str]
+    """Of instructions that compute."""
     notes: Notes
     log: StepLog
     record: Record = field(default_factory=Record)
     iterations: list[int] = field(default_factory=list)
     flights: dict[str, list[_Flight]] = field(default_factory=dict)
-    copies: dict[str, list[Floats]] = field(default_factory=dict)
+    copies: dict[str, list[tuple[Floats, int]]] = field(default_factory=dict)
     points: int = 0
 
     def __post_init__(self) -> None:
@@ -187,9 +192,8 @@ class _Step:
         times = self.clocks.start_collective(self.rendezvous[id(comm)], self.active)
         self.clocks.wait(times.end, self.active)
         self.log.exchange("whole", self.points, comm.row, self.costs[id(comm)], self.active)
-        self.record.mark(
-            Label(comm.name, COMMUNICATION, row=comm.row), begun, times.end, times.ready - begun, self.active
-        )
+        label = Label(comm.name, COMMUNICATION, row=comm.row, network=self.networks[id(comm)])
+        self.record.mark(label, begun, times.end, times.ready - begun, self.active)
 
     def _start(self, comm: CollectiveOp) -> None:
         now = self.clocks.now
@@ -213,14 +217,14 @@ class _Step:
 
     def _land(self, flight: _Flight, end: Floats) -> None:
         """Record it as a profile shows it: from start to done, even if all data arrived earlier."""
-        label = Label(flight.name, COMMUNICATION, BESIDE_LINE, flight.row)
+        label = Label(flight.name, COMMUNICATION, BESIDE_LINE, flight.row, self.networks[flight.start])
         self.record.mark(label, flight.begun, end, flight.ready - flight.begun, flight.active)
 
     def _copy(self, copy: Copy) -> None:
         now = self.clocks.now
         if not copy.is_end:
             self.clocks.start_copy(copy.name, copy.ns, self.active)
-            self.copies.setdefault(copy.name, []).append(now)
+            self.copies.setdefault(copy.name, []).append((now, copy.num_bytes))
             return
         if not self.clocks.end_copy(copy.start, self.active):
             return
@@ -229,8 +233,9 @@ class _Step:
         if waited.any():
             self.record.mark(Label(copy.name, COMPUTE), now, after, None, waited)
             self.log.compute(np.where(waited, after - now, 0.0))
-        begun = self.copies[copy.start].pop(0)
-        self.record.mark(Label(copy.start, PART, BESIDE_LINE), begun, after, None, self.active)
+        begun, num_bytes = self.copies[copy.start].pop(0)
+        label = Label(copy.start, PART, BESIDE_LINE, memory_bytes=num_bytes)
+        self.record.mark(label, begun, after, None, self.active)
 
     def _loop(self, loop: Loop) -> None:
         begun = self.clocks.now
@@ -281,7 +286,7 @@ def _timeline(step: _Step, name: str) -> Timeline:
     whole_runs = step.record.num_events * shown.count > MOST_EVENTS
     if whole_runs:
         step.notes.add("what is computed between two communications is shown as one event, by its longest operation")
-    given = list_events(step.record, step.classes, shown, whole_runs=whole_runs)
+    given = list_events(step.record, step.classes, shown, scopes=step.scopes, whole_runs=whole_runs)
     devices = shown.first.astype(np.int32)
     zero = np.zeros(devices.size)
     steps = pd.DataFrame({"device": devices, "step": 0, "start_ns": zero, "duration_ns": zero + step.end_ns})

@@ -15,10 +15,14 @@ from compare.hlo.counts.integer_ops import MOST_ELEMENTS, NotUnderstood
 from compare.hlo.counts.partition_index import first_call_context
 from compare.hlo.dataflow.call_context import CallContext, body_of, branches_of, condition_of
 from compare.hlo.dataflow.dataflow import Value, step_through
+from compare.hlo.provenance.provenance import Provenance
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.module import Module
 from compare.timing.arrays import Floats, Ints
-from compare.timing.model.costs import InstructionCosts, is_free, is_unknown
+from compare.timing.model.costs import InstructionCosts, is_unknown
+from compare.timing.work.arithmetic import Arithmetic, ArithmeticCounts
+from compare.timing.work.memory import copied_bytes, is_free
 
 SHORTEST_NS = 1.0
 """Shorter operations are work of the scalar unit, which profiles do not show either."""
@@ -35,6 +39,8 @@ class Run:
     memory_ns: float
     """Time in the device's memory."""
     total_ns: float
+    work: Floats
+    """(operations, 3): matrix_flops, vector_ops, memory_bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,8 @@ class Copy:
     name: str
     start: str
     ns: float
+    num_bytes: int
+    """Through the device's memory; 0 of an end."""
     is_end: bool
 
 
@@ -111,7 +119,11 @@ class Schedule:
         self, module: Module, *, carriers: Mapping[str, EventRole], values: Evaluator, costs: InstructionCosts
     ):
         self._module, self._carriers, self._values, self._costs = module, carriers, values, costs
+        self._arithmetic = ArithmeticCounts()
+        self._flow = Provenance(module, parts={}, caches=frozenset())
         self.notes = Notes()
+        self.scopes: dict[str, str] = {}
+        """Instruction that computes, or copies, -> its scope."""
 
     def nodes(self) -> tuple[Node, ...]:
         """The nodes of the entry computation, with everything that it runs."""
@@ -125,7 +137,7 @@ class Schedule:
             carrier = self._carriers.get(item.name)
             part = "" if carrier is None or item.opcode == "call" else carrier.part
             if carrier is not None and part in ("whole", "start", "done"):
-                self._add_collective(builder, item, carrier)
+                self._add_collective(builder, frame, item, carrier)
             elif part == "between":
                 pass
             elif item.opcode == "while":
@@ -136,20 +148,22 @@ class Schedule:
                 body = self._nodes(frame.inside(item, item.callees[0]))
                 builder.add(Block(item.name, body)) if body else None
             elif item.opcode.endswith("-start"):
-                builder.add(Copy(item.name, item.name, self._costs.copy_ns(item), is_end=False))
+                builder.add(Copy(item.name, item.name, self._costs.copy_ns(item), copied_bytes(item), is_end=False))
+                self._find_scope(frame, item)
             elif item.opcode.endswith("-done"):
-                builder.add(Copy(item.name, item.operand(0).name, 0.0, is_end=True))
+                builder.add(Copy(item.name, item.operand(0).name, 0.0, 0, is_end=True))
+                self._find_scope(frame, item)
             else:
-                self._compute(builder, item)
+                self._compute(builder, frame, item)
         return builder.done()
 
-    def _add_collective(self, builder: "_Nodes", item: Instruction, carrier: EventRole) -> None:
+    def _add_collective(self, builder: "_Nodes", frame: CallContext, item: Instruction, carrier: EventRole) -> None:
         if carrier.part == "start" and item.opcode == "fusion":
-            self._compute(builder, item)  # the fusion's compute comes before its start
+            self._compute(builder, frame, item)  # the fusion's compute comes before its start
         ends = self._ended(item, carrier) if carrier.part == "done" else ()
         builder.add(CollectiveOp(item.name, carrier.row, carrier.part, item.text, ends))
         if carrier.part == "done" and item.opcode == "fusion":
-            self._compute(builder, item)
+            self._compute(builder, frame, item)
 
     def _ended(self, done: Instruction, carrier: EventRole) -> tuple[str, ...]:
         """The rows that a done may end: in a loop, a start before the loop or one in the previous iteration."""
@@ -166,14 +180,28 @@ class Schedule:
             todo += fresh
         return tuple(rows)
 
-    def _compute(self, builder: "_Nodes", item: Instruction) -> None:
+    def _compute(self, builder: "_Nodes", frame: CallContext, item: Instruction) -> None:
         if is_free(item) or item.opcode.endswith("-update"):
             return
         if is_unknown(item):
             self.notes.add(f"what {item.name} computes is unknown: only the bytes that it moves count")
         ns = self._costs.compute_ns(item)
         if ns >= SHORTEST_NS:
-            builder.compute(item.name, ns, self._costs.memory_ns(item))
+            builder.compute(item.name, ns, self._costs.memory_ns(item), self._work(item))
+            self._find_scope(frame, item)
+
+    def _find_scope(self, frame: CallContext, item: Instruction) -> None:
+        if item.name not in self.scopes:
+            self.scopes[item.name] = self._flow.scope_of_compute(frame, item)
+
+    def _work(self, item: Instruction) -> Floats:
+        """matrix_flops, vector_ops and memory_bytes of one execution."""
+        try:
+            arithmetic = self._arithmetic.of(item)
+        except HloError as error:
+            self.notes.add(f"the arithmetic of {item.name} counts as none: {error}")
+            arithmetic = Arithmetic()
+        return np.array([arithmetic.matrix_flops, arithmetic.vector_ops, self._costs.memory_bytes(item)], np.float64)
 
     def _loop(self, builder: "_Nodes", frame: CallContext, loop: Instruction) -> None:
         trips = self._values.trips.count(frame, loop)
@@ -189,7 +217,9 @@ class Schedule:
         if trips * sum(len(node.names) for node in plain) > MOST_REPEATED:
             self.notes.add(f"{loop.name} computes {trips} times without a pause: it is shown as one event")
             total, memory = (sum(getattr(node, key) for node in plain) for key in ("total_ns", "memory_ns"))
-            builder.compute(loop.name, trips * total, trips * memory)
+            work = sum((node.work.sum(axis=0) for node in plain), start=np.zeros(3))
+            builder.compute(loop.name, trips * total, trips * memory, trips * work)
+            self._find_scope(frame, loop)
             return
         for _ in range(trips):
             for node in (*test, *body):
@@ -219,17 +249,20 @@ class _Nodes:
         self._done: list[Node] = []
         self._names: list[str] = []
         self._ns: list[float] = []
+        self._work: list[Floats] = []
         self._memory = 0.0
 
-    def compute(self, name: str, ns: float, memory_ns: float) -> None:
+    def compute(self, name: str, ns: float, memory_ns: float, work: Floats) -> None:
         self._names.append(name)
         self._ns.append(ns)
+        self._work.append(work)
         self._memory += memory_ns
 
     def run(self, node: Node) -> None:
         assert isinstance(node, Run)
         self._names += node.names
         self._ns += node.ns.tolist()
+        self._work += list(node.work)
         self._memory += node.memory_ns
 
     def add(self, node: Node) -> None:
@@ -243,8 +276,8 @@ class _Nodes:
     def _close(self) -> None:
         if self._names:
             ns = np.array(self._ns)
-            self._done.append(Run(tuple(self._names), ns, self._memory, float(ns.sum())))
-            self._names, self._ns, self._memory = [], [], 0.0
+            self._done.append(Run(tuple(self._names), ns, self._memory, float(ns.sum()), np.array(self._work)))
+            self._names, self._ns, self._work, self._memory = [], [], [], 0.0
 
 
 def walk(nodes: Sequence[Node], see: Callable[[Node], None]) -> None:

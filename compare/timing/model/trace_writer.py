@@ -13,8 +13,9 @@ import pandas as pd
 from compare.hlo.collective import Collective
 from compare.timing.arrays import Column, Floats, Ints, Mask
 from compare.timing.model.device_classes import Classes
+from compare.timing.model.exchange import NetworkWork
 from compare.timing.model.schedule_program import Run
-from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, EVENT_COLUMNS, PART
+from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, EVENT_COLUMNS, PART, WORK_COLUMNS
 
 CORE_LINE, BESIDE_LINE = "XLA Ops", "Async XLA Ops"
 _ROLES = (COMPUTE, COMMUNICATION, CONTAINER, PART)
@@ -29,6 +30,9 @@ class Label:
     role: str
     line: str = CORE_LINE
     row: Collective | None = None
+    network: NetworkWork | None = None
+    memory_bytes: int = 0
+    """Of an asynchronous local copy."""
 
 
 @dataclass
@@ -74,51 +78,83 @@ def merge_alike(record: Record, classes: Classes) -> Classes:
     return Classes(rank[same][classes.of], classes.first[first[order]])
 
 
-def list_events(record: Record, classes: Classes, shown: Classes, *, whole_runs: bool) -> pd.DataFrame:
-    """The events of the first device of every shown class.  whole_runs: each run of operations becomes one event."""
+def list_events(
+    record: Record, classes: Classes, shown: Classes, *, scopes: Mapping[str, str], whole_runs: bool
+) -> pd.DataFrame:
+    """The events of the first device of every shown class: EVENT_COLUMNS and WORK_COLUMNS.
+
+    scopes: of instructions that compute or copy.  whole_runs: each run of operations becomes one event.
+    """
     runs = {key: class_index for class_index, key in enumerate(record.runs)}
-    names, durations, sizes = _operations(list(record.runs.values()), whole_runs=whole_runs)
+    operations = _operations(list(record.runs.values()), whole_runs=whole_runs)
+    names = operations.names
     labels = list(record.labels)
     words = pd.Index(dict.fromkeys([*(label.name for label in labels), *names]), dtype=object)
     run_codes = words.get_indexer(pd.Index(names, dtype=object)).astype(np.int64)
     parts = []
-    for device in shown.first.tolist():
+    for shown_index, device in enumerate(shown.first.tolist()):
         class_index = int(classes.of[device])
-        marks = _marks_of(record, labels, words, class_index)
-        ops = _ops_of(record, runs, run_codes, durations, sizes, class_index)
+        marks = _marks_of(record, labels, words, class_index, devices=shown.members(shown_index))
+        ops = _ops_of(record, runs, run_codes, operations, class_index)
         parts.append(_columns(device, marks, ops))
     columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-    return _frame(columns, labels, words)
+    return _frame(columns, labels, words, scopes)
 
 
-def _operations(runs: Sequence[Run], *, whole_runs: bool) -> tuple[list[str], Floats, Ints]:
+@dataclass(frozen=True, slots=True)
+class _Operations:
+    """The operations of all runs, one run after the other."""
+
+    names: list[str]
+    ns: Floats
+    work: Floats
+    """(operations, 3): matrix_flops, vector_ops, memory_bytes."""
+    sizes: Ints
+    """Of each run, how many."""
+
+
+def _operations(runs: Sequence[Run], *, whole_runs: bool) -> _Operations:
     """All operations of all runs, concatenated; a run as one event has the name of its longest operation."""
     if whole_runs:
         names = [run.names[int(run.ns.argmax())] for run in runs]
-        return names, np.array([run.total_ns for run in runs]), np.ones(len(runs), np.int64)
+        work = np.array([run.work.sum(axis=0) for run in runs]).reshape(-1, 3)
+        return _Operations(names, np.array([run.total_ns for run in runs]), work, np.ones(len(runs), np.int64))
     flat = [name for run in runs for name in run.names]
     ns = np.concatenate([run.ns for run in runs]) if runs else np.zeros(0)
-    return flat, ns, np.array([len(run.names) for run in runs], np.int64)
+    work = np.concatenate([run.work for run in runs]) if runs else np.zeros((0, 3))
+    return _Operations(flat, ns, work, np.array([len(run.names) for run in runs], np.int64))
 
 
 _Columns = dict[str, Column]
 
 
-def _marks_of(record: Record, labels: list[Label], words: "pd.Index[str]", index: int) -> _Columns:
-    """The single events of one class."""
+def _marks_of(
+    record: Record, labels: list[Label], words: "pd.Index[str]", index: int, *, devices: Sequence[int]
+) -> _Columns:
+    """The single events of one class; devices: those whose mean work they show."""
     start, end, wait = (np.array([times[field][index] for times in record.times]) for field in range(3))
     label = np.array(record.marks, np.int64)
     recorded = ~np.isnan(start)
     start, end, wait, label = start[recorded], end[recorded], wait[recorded], label[recorded]
     name = words.get_indexer(pd.Index([label.name for label in labels], dtype=object)).astype(np.int64)
-    return {"label": label, "name": name[label] if label.size else label, "start_ns": start,
-            "duration_ns": end - start, "wait_ns": wait}  # fmt: skip
+    members = list(devices)
+    nothing = np.zeros(label.size)
+    hops, dcn = (
+        np.array([0.0 if of is None else getattr(of, key)[members].mean() for of in (item.network for item in labels)])
+        for key in ("ici_byte_hops", "dcn_bytes")
+    )
+    copied = np.array([float(item.memory_bytes) for item in labels])
+    return {
+        "label": label, "name": name[label] if label.size else label, "start_ns": start, "duration_ns": end - start,
+        "wait_ns": wait, "matrix_flops": nothing, "vector_ops": nothing,
+        "memory_bytes": copied[label] if label.size else nothing,
+        "ici_byte_hops": hops[label] if label.size else nothing, "dcn_bytes": dcn[label] if label.size else nothing,
+    }  # fmt: skip
 
 
-def _ops_of(
-    record: Record, runs: Mapping[int, int], codes: Ints, durations: Floats, sizes: Ints, index: int
-) -> _Columns:
+def _ops_of(record: Record, runs: Mapping[int, int], codes: Ints, operations: _Operations, index: int) -> _Columns:
     """The operations of the runs of one class."""
+    durations, sizes = operations.ns, operations.sizes
     which = np.array([runs[key] for key, _ in record.ran], np.int64)
     start = np.array([begun[index] for _, begun in record.ran])
     which, start = which[~np.isnan(start)], start[~np.isnan(start)]
@@ -134,6 +170,8 @@ def _ops_of(
         "start_ns": np.repeat(start, count) + offset,
         "duration_ns": durations[operation],
         "wait_ns": np.full(operation.size, np.nan),
+        **{name: operations.work[operation, at] for at, name in enumerate(WORK_COLUMNS) if at < 3},
+        **{name: np.zeros(operation.size) for name in ("ici_byte_hops", "dcn_bytes")},
     }
 
 
@@ -142,7 +180,7 @@ def _columns(device: int, *parts: _Columns) -> _Columns:
     return {**columns, "device": np.full(columns["label"].size, device, np.int32)}
 
 
-def _frame(columns: _Columns, labels: list[Label], words: "pd.Index[str]") -> pd.DataFrame:
+def _frame(columns: _Columns, labels: list[Label], words: "pd.Index[str]", scopes: Mapping[str, str]) -> pd.DataFrame:
     label = columns["label"].astype(np.int64)
     names = pd.Categorical.from_codes(columns["name"].astype(np.int64), categories=words)
     rows = [label.row for label in labels]
@@ -155,12 +193,25 @@ def _frame(columns: _Columns, labels: list[Label], words: "pd.Index[str]") -> pd
         "payload_bytes": _numbers([np.nan if row is None else row.payload_bytes for row in rows], label),
         **{key: columns[key] for key in ("start_ns", "duration_ns", "wait_ns")},
     }
+    words_of_rows = {}
     for column, key in (("collective", "name"), ("scope", "scope"), ("kind", "kind"), ("axes", "axes")):
         values = ["" if row is None else str(getattr(row, key)) for row in rows]
-        data[column] = _words(values, label, tuple(dict.fromkeys([*values, ""])), "")
-    return pd.DataFrame({key: data[key] for key in EVENT_COLUMNS}).astype(
+        words_of_rows[column] = _words(values, label, tuple(dict.fromkeys([*values, ""])), "")
+    data |= words_of_rows
+    data["scope"] = _fill_scopes(words_of_rows["scope"], names, scopes)
+    events = pd.DataFrame({key: data[key] for key in EVENT_COLUMNS}).astype(
         {key: kind for key, kind in EVENT_COLUMNS.items() if kind != "category"}
     )
+    return events.assign(**{key: columns[key].astype(np.float64) for key in WORK_COLUMNS})
+
+
+def _fill_scopes(given: pd.Categorical, names: "pd.Categorical[str]", scopes: Mapping[str, str]) -> pd.Categorical:
+    """The scopes of events; of those without, that of their instruction."""
+    known = pd.Index(dict.fromkeys([*given.categories, *scopes.values()]), dtype=object)
+    of_name = known.get_indexer(pd.Index([scopes.get(name, "") for name in names.categories], dtype=object))
+    codes = known.get_indexer(given.categories)[np.asarray(given.codes)]
+    without = codes == known.get_loc("")
+    return pd.Categorical.from_codes(np.where(without, of_name[np.asarray(names.codes)], codes), categories=known)
 
 
 def _words(values: list[str], label: Ints, known: tuple[str, ...], otherwise: str) -> pd.Categorical:

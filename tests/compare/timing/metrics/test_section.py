@@ -20,7 +20,7 @@ KNOWN = {row.name: row for row in ROWS}
 FIELDS = {
     "source", "label", "devices", "steps", "unjoined_events", "notes", "per_step", "each_step", "by_verdict",
     "collectives", "intervals", "network", "volume", "matrix", "pipeline", "per_device", "imbalance", "stragglers",
-    "messages",
+    "messages", "work",
 }  # fmt: skip
 
 

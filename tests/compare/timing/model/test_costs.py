@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from compare.hlo.text.module import read
-from compare.timing.model.costs import InstructionCosts, copied_bytes, is_free, is_unknown
+from compare.timing.model.costs import InstructionCosts, is_unknown
 from compare.timing.model.hardware import Hardware
+from compare.timing.work.memory import copied_bytes, is_free
 from meshes.devices.generations import generation
 from tests.compare.timing.model.toys import ROUND
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from compare.timing.timeline import DERIVED_COLUMNS, EVENT_COLUMNS, STEP_COLUMNS
+from compare.timing.timeline import DERIVED_COLUMNS, EVENT_COLUMNS, STEP_COLUMNS, WORK_COLUMNS
 from tests.compare.timing.model.toys import (
     ALL_REDUCE_NS,
     BACK,
@@ -236,7 +236,9 @@ def test_every_slice_talks_over_the_data_centre_at_its_own_rate():
 
 def test_the_timeline_has_the_form_that_measured_ones_have():
     timeline = run(program(f"  y = {X} compute(x, 70)\n  ROOT z = {X} {all_reduce('y')}"))
-    assert {name: str(timeline.events[name].dtype) for name in timeline.events} == {**EVENT_COLUMNS, **DERIVED_COLUMNS}
+    assert {name: str(timeline.events[name].dtype) for name in timeline.events} == {
+        **EVENT_COLUMNS, **WORK_COLUMNS, **DERIVED_COLUMNS
+    }  # fmt: skip
     assert {name: str(timeline.steps[name].dtype) for name in timeline.steps} == STEP_COLUMNS
     assert timeline.source == "modelled"
     assert timeline.label == "modelled for v5e:2x4"
