@@ -34,10 +34,13 @@ from compare.sweep.render.text import print_sweep
 from compare.sweep.report import build_summary, earlier_rows, result_row
 from compare.sweep.request import Combination
 from compare.sweep.sweep import CaseEnd, read_result
+from compare.timing.chakra.reader import read_trace
+from compare.timing.chakra.settings import read_settings
 from compare.timing.chrome.events import read_events
 from compare.timing.chrome.pieces import open_trace
 from compare.timing.join import profile
 from compare.timing.join.programs import read_protos
+from compare.timing.network.astra_sim.program import play_graph
 from compare.timing.network.machines.collective import Collective
 from compare.timing.network.machines.machine_file import read_machine
 from compare.timing.network.native.times import time_collective
@@ -49,6 +52,7 @@ from meshes.checkpoint.safetensors import entries
 from meshes.mesh_argument import SPECS, read_mesh
 from meshes.process.documents import read_json
 from meshes.weights import weights
+from tests.compare.timing.chakra import files
 from tests.compare.timing.chrome.traces import Trace, all_reduce
 from tests.compare.timing.spaces import Space, tpu
 
@@ -206,6 +210,41 @@ def _time_on_machine(path: Path) -> object:
     return time_collective(read_machine(path), Collective(kind="all-reduce", num_bytes=4096))
 
 
+_NETWORK = "topology: [ Ring, Switch ]\nnpus_count: [ 2, 2 ]\nbandwidth: [ 90.5, 1e3 ]\nlatency: [ 1000.0, 5 ]\n"
+_SYSTEM = json.dumps({
+    "scheduling-policy": "FIFO", "endpoint-delay": 10, "active-chunks-per-dimension": 2, "preferred-dataset-splits": 2,
+    "collective-optimization": "localBWAware", "local-mem-bw": 50.5, "roofline-enabled": 0,
+    **{f"{kind}-implementation": ["ring", "direct1"]
+       for kind in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")},
+})  # fmt: skip
+
+
+def _rank_nodes(rank: int) -> list[bytes]:
+    """A rank of four that computes, takes part in collectives of two kinds, and sends to another or receives."""
+    other = rank ^ 1
+    message = files.send(4, other, 9, 512, deps=[2]) if rank % 2 else files.receive(4, other, 9, 512, deps=[2])
+    nodes = [files.compute(1, 5), files.collective(2, 0, 4096, deps=[1]), message]
+    return [*nodes, files.collective(7, 2, 64, group="1", deps=[1, 2, 4])] if rank < 2 else nodes
+
+
+def _chakra() -> list[bytes]:
+    """Rank 1."""
+    with tempfile.TemporaryDirectory() as folder:
+        files.write_file(Path(folder) / "a.et", _rank_nodes(1))
+        return [(Path(folder) / "a.et").read_bytes()]
+
+
+def _play_trace(path: Path) -> object:
+    """A trace of four ranks and what stands beside it, of which one file was damaged, in ASTRA-sim's cycles."""
+    folder, given = path.parent, path.read_bytes()
+    files.write_trace(folder, [_rank_nodes(rank) for rank in range(4)], groups={"1": [0, 1]})
+    (folder / "network.yml").write_text(_NETWORK)
+    (folder / "system.json").write_text(_SYSTEM)
+    path.write_bytes(given)
+    trace = read_trace(folder)
+    return play_graph(trace.graph, read_settings(folder, num_ranks=4), tick_ps=1000, unnamed=trace.unnamed)
+
+
 def _cell(path: Path) -> object:
     """A run folder with one program, whose about.json was damaged."""
     folder = path.parent / "run"
@@ -347,6 +386,11 @@ READERS = (
     Reader("mesh files (TOML)", 5_000, lambda: [path.read_text() for path in sorted(SPECS.glob("*.toml"))], mutate.text,
            _in_file("a.toml", lambda path: read_mesh(str(path)))),
     Reader("machine files (TOML)", 3_000, lambda: [_MACHINE], mutate.text, _in_file("a.toml", _time_on_machine)),
+    Reader("Chakra trace", 4_000, _chakra, mutate.data, _in_file("w.1.et", _play_trace)),
+    Reader("network.yml", 2_000, lambda: [_NETWORK], mutate.text, _in_file("network.yml", _play_trace)),
+    Reader("system.json", 2_000, lambda: [_SYSTEM], mutate.tree, _in_file("system.json", _play_trace)),
+    Reader("groups.json", 1_000, lambda: ['{"1": [0, 1], "7": [1, 0]}'], mutate.tree,
+           _in_file("groups.json", _play_trace)),
     Reader("config.json", 5_000, _config, mutate.tree, _in_file("config.json", lambda path: read_model(path.parent))),
     Reader("safetensors header", 5_000, lambda: [_TENSORS], mutate.tree, _tensors),
     Reader("case.json", 4_000, lambda: [(_RUN / "case.json").read_text()], mutate.tree,

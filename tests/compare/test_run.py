@@ -76,6 +76,22 @@ def test_the_report_follows_its_schema(report):
     jsonschema.validate(report, schema)
 
 
+def test_every_program_runs_to_its_end_as_a_trace(folder, tmp_path):
+    """Exported, read again, and played by ASTRA-sim's rules, which name a rank that never ends."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+
+    def call(*words):
+        return subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, cwd=tmp_path,
+                              check=True, env=environment).stdout  # fmt: skip
+
+    names = call("compare.export", str(folder), "--to", "chakra", "--out", "traces").splitlines()
+    assert len(names) == 8
+    for name in names:
+        played = json.loads(call("compare.simulate", name, "--as", "astra-sim", "--json"))
+        assert len(played["ranks"]) == 8
+        assert 0 < played["exposed"] < played["cycles"]
+
+
 def test_bytes_are_conserved_in_every_program(report):
     for phase, arm, cell in programs(report):
         for row in cell["collectives"]:

@@ -11,6 +11,8 @@ from compare.report.frameworks import Candidate, split_excess
 from compare.report.model.program import CollectiveRow
 from compare.report.programs import JudgedProgram
 from compare.report.rows import collective_row
+from compare.timing.network.graph.expand import expand_program, number_ranks
+from tests.compare.timing.chakra.counting import check_trace
 from tests.laws.workers import ROOT
 from tests.planted.defect import ARMS, Defect, Row, amount
 from tests.planted.programs import Group, Job, groups, list_unserved, place_of
@@ -53,6 +55,14 @@ def test_a_change_moves_what_was_worked_out_by_hand(defect: Defect, arm: str, pr
     assert set(defect.gone) <= set(plain), "what is gone was there"
     expected |= {(row.scope, row.collective): by_hand(row) for row in defect.rows}
     assert groups(planted) == expected
+
+
+@EVERY
+def test_its_trace_holds_what_the_reader_counts(defect: Defect, arm: str, program: Made) -> None:
+    cell = program(Job.of(defect, arm))
+    assert cell.module is not None
+    graph = expand_program(cell.module, cell.rows, cell.case.plan, name=arm)
+    assert check_trace(graph, cell.rows, number_ranks(cell.case.plan)) == len(cell.rows)
 
 
 @EVERY

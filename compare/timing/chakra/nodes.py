@@ -15,6 +15,10 @@ from meshes.process.one_line import quote
 
 MOST_NODES = 4_000_000
 """Of one file."""
+_LARGEST = 2**62
+"""Of ids and sizes."""
+_LONGEST = 10**12
+"""Of `duration_micros`: in ps it has 64 bits."""
 _INTEGERS = ("comm_type", "comm_size", "comm_src", "comm_dst", "comm_tag", "comm_priority", "num_ops", "tensor_size")
 _NEEDS = {
     schema.COLLECTIVE: ("comm_type", "comm_size"),
@@ -126,8 +130,10 @@ def _read_node(message: Message) -> TraceNode:
     for name in _NEEDS.get(message.type, ()):
         if name not in numbers:
             raise ValueError(f"{words} is a {schema.NODE_TYPES[message.type]} without {name}")
-        if numbers[name] < 0:
+        if not 0 <= numbers[name] <= _LARGEST:
             raise ValueError(f"{words}: {name} is {numbers[name]}")
+    if message.id > _LARGEST or message.duration_micros > _LONGEST:
+        raise ValueError(f"{words}, which takes {message.duration_micros} us: numbers that are too large")
     return TraceNode(
         id=message.id,
         name=message.name,

@@ -150,6 +150,8 @@ def _read_network(path: Path) -> tuple[Dim, ...]:
         if len(text) > _MOST_YAML:
             raise ValueError(f"larger than {_MOST_YAML:,} bytes")
         table: object = yaml.safe_load(text.decode())
+    except RecursionError:
+        raise TimingError("no YAML that can be read: it is nested too deep") from None
     except (ValueError, yaml.YAMLError) as error:
         raise TimingError(f"no YAML: {one_line(error, most=200)}") from None
     if not isinstance(table, dict):
