@@ -117,6 +117,8 @@ def scale_up_bw_utility(subject: Subject) -> Value:
         raise NotApplicable("the model needs the program and its mesh: a run folder, or --hlo and --mesh NAME@TOPOLOGY")
     if subject.program is not None and (subject.program.about.executed or {}).get("platform") == "cpu":
         raise NotApplicable("this program was compiled for CPU devices, which have no links")
+    if subject.timeline.label.startswith("simulated on"):
+        raise NotApplicable("its times are simulated on another machine, whose utility compare.simulate prints")
     rates = Hardware.of(plan.topology.generation)
     faster = replace(rates, link_bytes_per_ns=2 * rates.link_bytes_per_ns)
     once, twice = (

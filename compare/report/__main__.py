@@ -25,11 +25,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     run = read_run(options.run)
     with replace_folder.open_replacement(target) as scratch:
         run_folder.copy_run(options.run, scratch)
-        from compare.remedy.page import sections
+        from compare.remedy.page import sections as remedy_sections
         from compare.render.report.draw import judge_and_draw
         from compare.render.report.show import show_report
+        from compare.simulate.what_if.page import sections as what_if_sections
 
-        report = judge_and_draw(run, scratch, sections=sections(scratch))
+        report = judge_and_draw(run, scratch, sections=[*remedy_sections(scratch), *what_if_sections(scratch)])
         target, note = run_folder.put_in_place(scratch, target, judged=is_judged(report))
     if options.json:
         print_json(report.to_json())

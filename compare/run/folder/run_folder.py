@@ -37,6 +37,8 @@ TRACE = "trace"
 DIGESTS = {"program.mlirbc": "program_digest", "optimized.hlo.gz": "hlo_digest", archive.FILE: "passes_digest"}
 """A cell's file -> the key of its digest in about.json."""
 CELL_FILES = (*DIGESTS, "about.json")
+WHAT_IF = ("what-if.json", "figures/what-if.svg", "figures/what-if.png")
+"""Files of `compare.simulate RUN --into`, which a new run drops as well."""
 REMEDIES = ("remedies.json", "remedies.html")
 """Files of `compare.remedy --into RUN`, which apply to the programs of one run; a new run drops them."""
 
@@ -102,9 +104,10 @@ def _unpack_program(cell: Path, *, arm: Arm | None) -> JsonObject:
 
 def copy_run(run: Path, folder: Path) -> None:
     """Copy the case, the cells and the remedies of a run folder, without rendered files."""
-    for path in (run / name for name in (CASE, SIMULATION, *REMEDIES)):
-        if is_inside(run, path):
-            shutil.copyfile(path, folder / path.name)
+    for name in (CASE, SIMULATION, *REMEDIES, *WHAT_IF):
+        if is_inside(run, run / name):
+            (folder / name).parent.mkdir(exist_ok=True)
+            shutil.copyfile(run / name, folder / name)
     for cell in list_cells(run):
         _copy_cell(cell, folder / cell.relative_to(run), run=run)
 

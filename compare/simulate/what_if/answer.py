@@ -17,8 +17,13 @@ def answer_what_if(request: WhatIf) -> int:
         print_json(to_json(request, results))
     else:
         print(*list_lines(request, results), sep="\n")
+    out = sys.stderr if request.json else sys.stdout
+    if request.into:
+        from compare.simulate.what_if.write import write_result
+
+        print(*write_result(request, results, request.run), sep="\n", file=out)
     if request.out is not None:
         from compare.simulate.what_if.write import write_run
 
-        print(*write_run(request, results, request.out), sep="\n", file=sys.stderr if request.json else sys.stdout)
+        print(*write_run(request, results, request.out), sep="\n", file=out)
     return 0

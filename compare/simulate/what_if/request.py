@@ -52,6 +52,7 @@ class WhatIf:
     sweep: Sweep | None
     best: bool
     out: Path | None
+    into: bool
     json: bool
 
     def simulation(self, topology: str) -> Simulation:
@@ -161,6 +162,9 @@ def what_if_parser() -> Parser:
         "--out", metavar="DIR", type=Path,
         help="write the run as it would be on this machine: report, tables, figures, trace; with --sweep its figure",
     )  # fmt: skip
+    parser.add_argument(
+        "--into", action="store_true", help="write numbers and figure into RUN; compare.report puts them on its page"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
 
@@ -188,6 +192,7 @@ def _read(options: argparse.Namespace) -> WhatIf:
         sweep=_parse_sweep(options.sweep, options.points) if options.sweep else None,
         best=options.best,
         out=options.out,
+        into=options.into,
         json=options.json,
     )
 

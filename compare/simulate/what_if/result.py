@@ -114,6 +114,8 @@ def to_json(request: WhatIf, results: Sequence[SubjectResult]) -> dict[str, obje
 
 def _result_json(each: SubjectResult) -> dict[str, object]:
     return {
+        "title": each.subject.title,
+        "phase": each.subject.phase,
         "machine": each.machine,
         **_outcome_json(each.outcome),
         "on_own": each.on_own and _outcome_json(each.on_own),

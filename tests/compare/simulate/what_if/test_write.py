@@ -5,11 +5,14 @@ import shutil
 
 import pytest
 
+from compare.render.errors import ViewError
 from compare.report.programs import judge_programs
 from compare.run.errors import WorkError
 from compare.run.folder.load_run import read_run
+from compare.run.folder.run_folder import copy_run
 from compare.run.folder.timelines import SIMULATION, build_timelines
 from compare.simulate.__main__ import main
+from compare.simulate.what_if.page import sections
 from compare.simulate.what_if.request import parse_what_if
 from tests.places import EXAMPLE
 
@@ -63,4 +66,29 @@ def test_the_written_folder_is_a_run_folder_with_the_figure_of_its_sweep(folder,
     timing = report["phases"]["decode"]["arms"]["jax"]["timing"]
     assert timing["label"].startswith("simulated on v5e:2x4")
     assert (out / "tables/events.parquet").is_file()
+    page = (out / "report.html").read_text()
+    assert "Simulated on v5e:2x4: twice the bandwidth shortens" not in page  # 0.5 % says nothing
     assert len(json.loads((out / "what-if.json").read_text())["programs"]["jax/decode/tpu"]["sweep"]) == 5
+
+
+def test_a_what_if_in_a_run_is_a_sentence_and_a_figure_of_its_page(folder, capsys):
+    assert main([str(folder), "--scale", "ici=0.1", "--sweep", "ici=0.5:2:log", "--into"]) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        str(folder / "what-if.json"),
+        str(folder / "figures/what-if.svg"),
+    ]
+    (section,) = sections(folder)
+    assert section.blocks[0].words.startswith(
+        "Simulated on v5e:2x4 with ici=0.1: twice the bandwidth shortens the decode step of JAX by "
+    )
+    assert len(section.blocks) == 2
+    copy = folder.parent / "copy"
+    copy.mkdir()
+    copy_run(folder, copy)
+    assert sections(copy) == [section]
+
+
+def test_a_damaged_what_if_is_one_line(folder):
+    (folder / "what-if.json").write_text('{"programs": {"a": 1}}')
+    with pytest.raises(ViewError, match=r"what-if\.json is not what compare.simulate writes"):
+        sections(folder)
