@@ -33,6 +33,8 @@ class Subject:
     """In ticks of ASTRA-sim, or in ns of our own engine."""
     tick_ps: int
     unnamed: frozenset[int] = frozenset()
+    eager: bool = False
+    """Whether messages leave before their receivers have come: in traces of other tools."""
 
 
 def answer_graphs(request: GraphRequest) -> int:
@@ -60,7 +62,8 @@ def read_subject(request: GraphRequest) -> Subject:
     machine = _machine_of(request, trace)
     tick_ps = trace.tick_ps if request.as_astra_sim else 1000
     return Subject(
-        name=trace.graph.name, graph=trace.graph, machine=machine, tick_ps=tick_ps, unnamed=trace.unnamed
+        name=trace.graph.name, graph=trace.graph, machine=machine, tick_ps=tick_ps, unnamed=trace.unnamed,
+        eager=trace.tick_ps != 1,
     )  # fmt: skip
 
 
@@ -129,7 +132,7 @@ def _by_astra_sim(subject: Subject, request: GraphRequest) -> tuple[dict[str, ob
 
 
 def _by_engine(subject: Subject) -> tuple[dict[str, object], str]:
-    played = play(Plan.of(subject.graph, subject.machine), subject.machine)
+    played = play(Plan.of(subject.graph, subject.machine), subject.machine, eager=subject.eager)
     ends = [round(ns, 3) for ns in played.rank_ends().tolist()]
     answer: dict[str, object] = {"ns": round(played.total_ns, 3), "model": "native", "ranks": ends}
     return answer, f"{played.total_ns:,.1f} ns: {subject.name}, {subject.graph.num_ranks} ranks, our own model"

@@ -85,7 +85,7 @@ class Game:
         first = plan.classes.first.tolist()
         self.in_flight = [0] * len(first)
         self.tables = [plan.graph.table(rank) for rank in first]
-        shared_parts = {id(table): _TableParts.of(table, scale_compute) for table in self.tables}
+        shared_parts = {id(table): _TableParts.of(table, machine, scale_compute) for table in self.tables}
         self.parts = [shared_parts[id(table)] for table in self.tables]
         self.left = [list(parts.num_deps) for parts in self.parts]
         self.ready: list[list[int]] = [[] for _ in first]
@@ -352,6 +352,19 @@ def list_phases(plan: Plan, traffic: int, machine: Machine, links: Links, num_by
     return rows
 
 
+def compute_ns(table: NodeTable, machine: Machine) -> Floats:
+    """Of each node the length that its graph gives; on a machine with a peak, of compute whose flops or bytes are known
+    the longer of flops at that peak and bytes through the memory (Williams, Waterman, Patterson, "Roofline", 2009)."""
+    ns = table.duration_ps / 1000
+    if machine.peak_flops_per_ns is None:
+        return ns
+    calculating = np.nan_to_num(table.flops, nan=0.0) / machine.peak_flops_per_ns
+    memory = machine.memory_bytes_per_ns
+    moving = np.nan_to_num(table.memory_bytes, nan=0.0) / memory if memory else np.zeros(table.size)
+    known = (table.ops == COMPUTE) & ~(np.isnan(table.flops) & np.isnan(table.memory_bytes))
+    return np.where(known, np.maximum(calculating, moving), ns)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _TableParts:
     """The columns of a table as lists."""
@@ -366,14 +379,14 @@ class _TableParts:
     roots: list[int]
 
     @classmethod
-    def of(cls, table: NodeTable, scale_compute: float) -> "_TableParts":
+    def of(cls, table: NodeTable, machine: Machine, scale_compute: float) -> "_TableParts":
         num_deps = np.diff(table.dep_starts)
         followers: list[list[int]] = [[] for _ in range(table.size)]
         waiting = np.repeat(np.arange(table.size), num_deps)
         for node, before in zip(waiting.tolist(), table.deps.tolist(), strict=True):
             followers[before].append(node)
-        ns = table.duration_ps / 1000
         is_compute = table.ops == COMPUTE
+        ns = compute_ns(table, machine)
         return cls(
             table.ops.tolist(), (ns / scale_compute).tolist(), np.where(is_compute, 0.0, ns).tolist(),
             table.transfers.tolist(), num_deps.tolist(), followers, np.flatnonzero(num_deps == 0).tolist(),

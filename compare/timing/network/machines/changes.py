@@ -108,7 +108,8 @@ def machine_table(machine: Machine) -> dict[str, object]:
         "algorithms": {kind: [each.text for each in machine.algorithms.of(kind)] for kind in KINDS},
     }
     optional: Mapping[str, object] = {
-        "memory": machine.memory_bytes_per_ns, "endpoint": machine.endpoint_ns, "in-flight": machine.in_flight,
+        "memory": machine.memory_bytes_per_ns, "endpoint": machine.endpoint_ns,
+        "peak": machine.peak_flops_per_ns and machine.peak_flops_per_ns / 1000, "in-flight": machine.in_flight,
     }  # fmt: skip
     return table | {key: value for key, value in optional.items() if value is not None}
 

@@ -152,6 +152,9 @@ class Machine:
     """Transfers of a rank under way at once, in our own model; `None`: any number, which share their links."""
     memory_bytes_per_ns: float | None = None
     """A reduction reads twice and writes once; `None`: reductions cost nothing."""
+    peak_flops_per_ns: float | None = None
+    """Of one rank: compute whose flops or bytes are known lasts as a roofline says, in our own model; `None`: as the
+    graph says."""
     endpoint_ns: int | None = None
     """Between a message and what a rank does with it; `None`: 0, and as ASTRA-sim its default, 10."""
     launch_ns: float = 0.0
@@ -184,6 +187,8 @@ class Machine:
             raise TimingError(f"chunks: at most {MOST_CHUNKS:,}, not {self.chunks:,}")
         if self.memory_bytes_per_ns is not None and not _RATES[0] <= self.memory_bytes_per_ns <= _RATES[1]:
             raise TimingError(f"memory: {_RATES[0]:g} to {_RATES[1]:g} bytes a ns, not {self.memory_bytes_per_ns:g}")
+        if self.peak_flops_per_ns is not None and not _RATES[0] <= self.peak_flops_per_ns <= _RATES[1]:
+            raise TimingError(f"peak: {_RATES[0]:g} to {_RATES[1]:g} flops a ns, not {self.peak_flops_per_ns:g}")
         for name, ns in (("endpoint", float(self.endpoint_ns or 0)), ("launch", self.launch_ns)):
             if not (isfinite(ns) and 0 <= ns <= _MOST):
                 raise TimingError(f"{name}: 0 or more, not {ns:g}")

@@ -3,7 +3,8 @@
 ```toml
 name = "two rings"
 memory = 2765              # GB/s (1e9), of one rank; left out: reductions cost nothing
-multi = "local-bw-aware"   # or "baseline"
+peak = 197                 # TFLOP/s of one rank; left out: compute lasts as the graph says
+multi = "local-bw-aware"   # or "baseline"; "greedy" of one collective alone
 compiled = ["all-reduce"]  # kinds that follow the algorithm in a compiled program, where the dims are a torus
 chunks = 1                 # also: active-chunks, queues, policy, links, in-flight, endpoint (ns), launch (ns)
 
@@ -40,8 +41,8 @@ from meshes.process.one_line import quote
 
 Table = Mapping[str, object]
 
-_KEYS = ("name", "memory", "multi", "compiled", "chunks", "active-chunks", "queues", "policy", "links", "in-flight",
-         "endpoint", "launch", "dims", "algorithms")  # fmt: skip
+_KEYS = ("name", "memory", "peak", "multi", "compiled", "chunks", "active-chunks", "queues", "policy", "links",
+         "in-flight", "endpoint", "launch", "dims", "algorithms")  # fmt: skip
 _DIM_KEYS = ("kind", "size", "bandwidth", "latency", "algorithm")
 
 
@@ -97,6 +98,8 @@ def parse_machine(table: Table, *, name: str) -> Machine:
         links=_text(table, "links", "", SHARED),
         in_flight=_whole(table, "in-flight", "") if "in-flight" in table else None,
         memory_bytes_per_ns=memory,
+        # TFLOP/s are 1,000 flops a ns.
+        peak_flops_per_ns=1000 * _number(table, "peak", "") if "peak" in table else None,
         endpoint_ns=endpoint,
         launch_ns=_number(table, "launch", "", 0.0),
     )

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from compare.metric.subject import Request, read_subject
+from compare.metric.traffic import scale_up_bw_utility
 from compare.simulate.__main__ import main
 from compare.simulate.what_if.request import parse_what_if
 from compare.simulate.what_if.result import simulate_run
@@ -116,3 +118,10 @@ def test_the_answer_as_json_names_every_program(subjects, capsys, monkeypatch):
     assert [row["value"] for row in rows["sweep"]] == [0.5, 1, 2]
     assert rows["sweep"][1]["step_ns"] == rows["step_ns"]
     assert rows["sweep"][2]["step_ns"] == rows["twice_the_bandwidth"]["step_ns"]
+
+
+def test_the_utility_of_bandwidth_is_that_of_the_schedule_model(subjects):
+    """`compare.metric` doubles the links' rate in the model, here the machine's dims are doubled."""
+    results = simulate_run(parse_what_if([str(RUN)]), subjects[:1])
+    subject = read_subject(Request(trace=RUN, arm="jax", phase="prefill", cell="tpu"))
+    assert results[0].scale_up_bw_utility == pytest.approx(scale_up_bw_utility(subject).number, rel=1e-5)

@@ -1,10 +1,12 @@
 """Whole programs on a machine, worked by hand: 1 byte a ns, 100 ns a hop."""
 
+import numpy as np
 import pytest
 
 from compare.timing.errors import TimingError
 from compare.timing.network.engine.plan import Plan
 from compare.timing.network.engine.play import play
+from compare.timing.network.graph.graph import Graph, NodeTableBuilder
 from compare.timing.network.machines.collective import Collective
 from compare.timing.network.machines.machine import (
     ALL_REDUCE,
@@ -187,3 +189,16 @@ def test_a_late_receiver_holds_up_a_rendezvous_and_not_an_eager_message():
     machine = machine_of((RING, 2))
     assert run(program, machine).rank_ends().tolist() == [5_700, 5_700]
     assert run(program, machine, eager=True).rank_ends().tolist() == [700, 5_000]
+
+
+def test_compute_with_known_flops_follows_the_roofline_of_a_machine_that_has_a_peak():
+    """600 flops at 2 a ns, 300; then 1,200 bytes at 3 a ns, 400; a node without either keeps its 50."""
+    nodes = NodeTableBuilder()
+    nodes.compute("both", 7_000, [], flops=600.0, memory_bytes=600.0)
+    nodes.compute("memory", 7_000, [0], flops=1.0, memory_bytes=1_200.0)
+    nodes.compute("neither", 50_000, [1])
+    graph = Graph(name="toy", num_ranks=2, tables=(nodes.build(),), table_of=np.zeros(2, np.int64), transfers=())
+    machine = machine_of((RING, 2), peak_flops_per_ns=2.0, memory_bytes_per_ns=3.0)
+    assert play(Plan.of(graph, machine), machine).total_ns == 300 + 400 + 50
+    plain = machine_of((RING, 2))
+    assert play(Plan.of(graph, plain), plain).total_ns == 7 + 7 + 50
