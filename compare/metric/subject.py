@@ -22,6 +22,7 @@ from compare.run.folder.load_run import Run, read_run
 from compare.run.folder.replace_folder import CASE
 from compare.run.folder.timelines import build_timelines
 from compare.timing.errors import TimingError
+from compare.timing.join.event_work import add_work
 from compare.timing.join.profile import read_profile
 from compare.timing.metrics.network.sent_bytes import SentBytes, bytes_sent_by
 from compare.timing.timeline import Timeline
@@ -146,6 +147,9 @@ def _of_export(request: Request) -> Subject:
     program = _choose(run, request)
     axes = program.case.mesh.split_axes
     timeline = read_profile(trace_files(request.trace), axes=axes, hlo=program.module, rows=program.rows)
+    on_tpu = timeline.source == "modelled" or (program.about.executed or {}).get("platform") == "tpu"
+    assert program.module is not None
+    timeline = add_work(timeline, program.module, program.rows, program.case.plan if on_tpu else None)
     return _of_program(program, timeline, card=read_card(request.trace))
 
 

@@ -24,7 +24,6 @@ from compare.timing.work.arithmetic import ArithmeticCounts
 from compare.timing.work.memory import MemoryTraffic, copied_bytes, is_free
 from meshes.mesh_argument import Plan
 
-_NETWORK = ("ici_byte_hops", "dcn_bytes")
 _COPIES = ("copy-start", "slice-start")
 
 
@@ -48,12 +47,11 @@ def add_work(timeline: Timeline, module: Module, rows: Sequence[Collective], pla
     columns = {name: np.zeros(len(events)) for name in WORK_COLUMNS}
     for at, name in enumerate(list(WORK_COLUMNS)[:3]):
         columns[name][is_compute & is_first] = table[codes[is_compute & is_first], at]
+    pairs = list(zip(events["collective"].astype(str).tolist(), events["device"].tolist(), strict=True))
     networks = _networks(rows, plan)
-    devices, collectives = events["device"].tolist(), events["collective"].astype(str).tolist()
+    of_pair = {pair: _of_network(networks.get(pair[0]), _members(timeline, pair[1])) for pair in set(pairs)}
     for row in np.flatnonzero(is_comm).tolist():
-        network = networks.get(collectives[row])
-        for name in _NETWORK:
-            columns[name][row] = _of_device(network, name, devices[row])
+        columns["ici_byte_hops"][row], columns["dcn_bytes"][row] = of_pair[pairs[row]]
     words = np.array(scopes, dtype=object)[codes]
     scope = np.where(is_compute, words, events["scope"].astype(str).to_numpy())
     lost = int(np.isnan(columns["matrix_flops"]).sum())
@@ -105,8 +103,15 @@ def _networks(rows: Sequence[Collective], plan: Plan | None) -> dict[str, Networ
     return {row.name: costs.work_of(CollectiveOp(row.name, row, "whole", row.text)) for row in rows}
 
 
-def _of_device(network: NetworkWork | None, name: str, device: int) -> float:
+def _members(timeline: Timeline, device: int) -> Sequence[int]:
+    return timeline.stands_for.get(device, (device,))
+
+
+def _of_network(network: NetworkWork | None, members: Sequence[int]) -> tuple[float, float]:
+    """Means over the devices that one stands for; over all where it is not known which it is."""
     if network is None:
-        return float("nan")
-    amounts: Floats = getattr(network, name)
-    return float(amounts[device]) if 0 <= device < amounts.size else float(amounts.mean())
+        return float("nan"), float("nan")
+    amounts = np.stack([network.ici_byte_hops, network.dcn_bytes])
+    known = [device for device in members if 0 <= device < amounts.shape[1]]
+    hops, dcn = (amounts[:, known] if known else amounts).mean(axis=1).tolist()
+    return hops, dcn

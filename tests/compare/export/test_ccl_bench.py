@@ -18,6 +18,7 @@ from compare.report.model.codec import encode
 from compare.run.folder.load_run import read_run
 from compare.timing.join.profile import read_profile
 from compare.timing.metrics.summary import trace_summary
+from compare.timing.timeline import WORK_COLUMNS
 from meshes.process.command_line import run_command
 from tests.places import EXAMPLE
 
@@ -158,11 +159,14 @@ def test_events_come_back_to_the_picosecond(out):
     back = read_subject(Request(trace=out / NAME)).timeline
     for shown, alike in timed.timeline.stands_for.items():
         own = operations(timed.timeline, shown)
+        hops = np.mean([operations(back, device)["ici_byte_hops"].to_numpy() for device in alike], axis=0)
+        np.testing.assert_allclose(hops, own["ici_byte_hops"].to_numpy(), rtol=1e-12)
         for device in alike:
             read = operations(back, device)
             for name in ("hlo_op", "role", "scope", "kind", "axes"):
                 assert read[name].astype(str).tolist() == own[name].astype(str).tolist()
-            for name, most in {"start_ns": 0.001, "duration_ns": 0.001, "wait_ns": 0.001, "payload_bytes": 0}.items():
+            exact = dict.fromkeys(("payload_bytes", "dcn_bytes", *list(WORK_COLUMNS)[:3]), 0.0)
+            for name, most in (exact | dict.fromkeys(("start_ns", "duration_ns", "wait_ns"), 0.001)).items():
                 both = read[name].to_numpy(), own[name].to_numpy()
                 np.testing.assert_allclose(*both, rtol=0, atol=most)
 
