@@ -6,7 +6,7 @@ from collections.abc import Sequence
 UNKNOWN = "–"
 
 KEPT = "\N{NO-BREAK SPACE}"
-_NUMBER = re.compile(r"(?<=\d) (?=(?:×|%|→|[kMGTP]?B\b|[mµn]?s\b))|(?<=×) (?=\d)|(?<=→) (?=\d)")
+_NUMBER = re.compile(r"(?<=\d) (?=(?:×|%|→|[kMGTP]?(?:B|FLOP)\b|[mµn]?s\b))|(?<=×) (?=\d)|(?<=→) (?=\d)")
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 _TIMES = ("ns", "µs", "ms", "s")
@@ -29,6 +29,16 @@ def _digits(value: float) -> str:
     """Three significant digits: `1.61`, `49.2`, `823`."""
     decimals = 2 if value < 9.995 else 1 if value < 99.95 else 0
     return f"{value:.{decimals}f}"
+
+
+def flops_text(count: int | float | None) -> str:
+    """`18.6 TFLOP`; a dash where unknown."""
+    return UNKNOWN if count is None else bytes_text(count).removesuffix("B") + "FLOP"
+
+
+def percent_text(share: float | None) -> str:
+    """`37.1 %`; a dash where unknown."""
+    return UNKNOWN if share is None else f"{_digits(100 * share)} %"
 
 
 def time_text(ns: int | float | None) -> str:

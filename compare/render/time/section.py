@@ -43,6 +43,7 @@ from compare.render.time.timing_section import (
     timings_by_phase,
     waits,
 )
+from compare.render.time.work import work_blocks
 from compare.render.units import capitalize_first, time_text
 from compare.report.model.report import Report
 
@@ -111,7 +112,8 @@ def _blocks(
 def _phase(report: Report, phase: str, timings: Sequence[ProgramTiming]) -> Iterator[Block]:
     """Modelled and measured programs in separate tables."""
     for group, members in by_group(timings).items():
-        blocks: Blocks = tuple(_group(phase, group, members))
+        work = work_blocks(phase, group, members, axes=report.case.mesh.split_axes)
+        blocks: Blocks = (*_group(phase, group, members), *work)
         head = Heading(
             f"{capitalize_first(phase)}: time per step, {group}", anchor=f"time-{phase}-{group.replace(' ', '-')}"
         )

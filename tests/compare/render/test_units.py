@@ -6,8 +6,10 @@ from compare.render.units import (
     axes_text,
     bytes_text,
     count_text,
+    flops_text,
     keep_units_together,
     list_text,
+    percent_text,
     ratio_text,
     time_text,
     times_text,
@@ -34,6 +36,20 @@ def test_bytes_have_three_digits_and_a_decimal_unit(count: int | None, text: str
 )  # fmt: skip
 def test_times_have_three_digits_and_a_unit(ns: float | None, text: str) -> None:
     assert time_text(ns) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(None, "–"), (0, "0 FLOP"), (999, "999 FLOP"), (18_556_360_065_024, "18.6 TFLOP")]
+)
+def test_flops_have_three_digits_and_a_decimal_unit(count: int | None, text: str) -> None:
+    assert flops_text(count) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(None, "–"), (0, "0.00 %"), (0.003921984, "0.39 %"), (0.29642222, "29.6 %"), (1, "100 %")]
+)
+def test_shares_are_per_cent(share: float | None, text: str) -> None:
+    assert percent_text(share) == text
 
 
 def test_a_ratio_says_what_it_leaves_out() -> None:
