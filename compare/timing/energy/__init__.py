@@ -1,0 +1,1 @@
+"""Modelled joules: coefficients × what is counted of a program; nothing here is measured."""
