@@ -21,7 +21,7 @@ from compare.timing.network.machines.machine import (
 )
 from compare.timing.network.machines.machine_file import read_machine
 from compare.timing.network.machines.tpu import astra_sim_machine, tpu_machine
-from compare.timing.network.machines.words import parse_algorithm, parse_kind
+from compare.timing.network.machines.words import choose_algorithm, parse_kind
 from meshes.process.command_line import Parser, command_parser, whole_number
 from meshes.process.one_line import quote
 
@@ -81,7 +81,8 @@ def _parser() -> Parser:
     machine.add_argument(
         "--algorithm", metavar="WORD,…",
         help="one for each dim: ring, two-way-ring, direct, direct:3 (with a window), halving-doubling, "
-        "double-binary-tree; last one-ring, one-direct, one-halving-doubling: over all ranks (default: ring)",
+        "double-binary-tree, custom:FILE.toml (one's own); last one-ring, one-direct, one-halving-doubling: over all "
+        "ranks (default: ring)",
     )  # fmt: skip
     machine.add_argument(
         "--multi", choices=MULTI, help=f"how an all-reduce crosses dims (default: {LOCAL_BW_AWARE})"
@@ -171,7 +172,8 @@ def _change(machine: Machine, options: argparse.Namespace, *, as_astra_sim: bool
         "endpoint_ns": options.endpoint,
     }
     if options.algorithm is not None:
-        changes["algorithms"] = Algorithms.alike(tuple(map(parse_algorithm, options.algorithm.split(","))))
+        words = options.algorithm.split(",")
+        changes["algorithms"] = Algorithms.alike(tuple(choose_algorithm(word, machine) for word in words))
     return replace(machine, **{name: value for name, value in changes.items() if value is not None})
 
 

@@ -14,7 +14,7 @@ from compare.timing.network.machines.changes import SCALES, scale_machine, set_a
 from compare.timing.network.machines.machine import Machine
 from compare.timing.network.machines.machine_file import read_machine
 from compare.timing.network.machines.tpu import tpu_machine
-from compare.timing.network.machines.words import parse_algorithm
+from compare.timing.network.machines.words import choose_algorithm
 from compare.timing.network.programs.simulation import Simulation
 from meshes.process.command_line import Parser, command_parser, whole_number
 from meshes.process.one_line import quote
@@ -90,7 +90,7 @@ def _set(simulation: Simulation, word: str, value: str) -> Simulation:
 
 
 def _algorithm(simulation: Simulation, word: str, value: str) -> Simulation:
-    algorithms = tuple(map(parse_algorithm, value.split("+")))
+    algorithms = tuple(choose_algorithm(each, simulation.machine) for each in value.split("+"))
     return _with(simulation, set_algorithms(simulation.machine, word, algorithms))
 
 

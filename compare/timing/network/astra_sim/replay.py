@@ -16,7 +16,14 @@ from compare.timing.network.astra_sim.rank import Chunk, Play, Rank
 from compare.timing.network.astra_sim.scripts import make_script
 from compare.timing.network.astra_sim.wires import FreeWires, Mailbox, Mirror, SharedWires, Wires
 from compare.timing.network.machines.collective import Collective, Message
-from compare.timing.network.machines.machine import DOUBLE_BINARY_TREE, GREEDY, LINE, RING, Machine
+from compare.timing.network.machines.machine import (
+    DOUBLE_BINARY_TREE,
+    GREEDY,
+    KINDS,
+    LINE,
+    RING,
+    Machine,
+)
 from compare.timing.network.trees import Branch, grow_tree
 
 MOST_MESSAGES = 10_000_000
@@ -170,5 +177,9 @@ def check_machine(machine: Machine) -> None:
         raise TimingError("ASTRA-sim has no lines; write a ring, as its own inputs for TPUs do")
     if machine.endpoint_ns == 0:
         raise TimingError("ASTRA-sim aborts at an endpoint delay of 0; write 1 or more")
+    for kind in KINDS:
+        for each in machine.algorithms.of(kind):
+            if each.custom is not None:
+                raise TimingError(f"{each.text} runs in our own model alone; leave out --as astra-sim")
     if machine.multi == GREEDY:
         raise TimingError("multi: ASTRA-sim's input files cannot ask for greedy; write baseline or local-bw-aware")

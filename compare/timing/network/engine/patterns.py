@@ -10,6 +10,7 @@ import numpy as np
 
 from compare.timing.arrays import Floats, Ints
 from compare.timing.errors import TimingError
+from compare.timing.network.machines.custom import byte_share, list_levels, most_reduced
 from compare.timing.network.machines.machine import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -20,6 +21,7 @@ from compare.timing.network.machines.machine import (
     REDUCE_SCATTER,
     TWO_WAY_RING,
     Algorithm,
+    CustomAlgorithm,
 )
 from compare.timing.network.trees import grow_tree
 
@@ -41,6 +43,8 @@ def list_patterns(algorithm: Algorithm, kind: str, size: int) -> list[Pattern]:
     """The steps of one collective over so many ranks.  Raises `TimingError` where the algorithm has none."""
     if size < 2:
         return []
+    if algorithm.custom is not None:
+        return _custom(algorithm.custom, kind, size)
     if algorithm.name == DIRECT:
         return _direct(kind, size, algorithm.window)
     if algorithm.name == HALVING_DOUBLING:
@@ -119,6 +123,17 @@ def _double_binary_tree(kind: str, size: int) -> list[Pattern]:
         up.append(Pattern(below, above, half, 1, 0.5 * int(np.bincount(above).max())))
         down.append(Pattern(above, below, half))
     return up + down[::-1]
+
+
+def _custom(custom: CustomAlgorithm, kind: str, size: int) -> list[Pattern]:
+    share = byte_share(custom)
+    return [
+        Pattern(
+            np.array([send.source for send in sends], np.int64), np.array([send.target for send in sends], np.int64),
+            np.full(len(sends), share), 1, most_reduced(sends) * share,
+        )
+        for sends in list_levels(custom, kind, size)
+    ]  # fmt: skip
 
 
 def _levels(size: int, name: str) -> int:

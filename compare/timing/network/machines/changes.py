@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from compare.timing.errors import TimingError
+from compare.timing.network.machines.custom import collect_custom, custom_table
 from compare.timing.network.machines.machine import (
     KINDS,
     SWITCH,
@@ -13,6 +14,7 @@ from compare.timing.network.machines.machine import (
     Machine,
 )
 from compare.timing.network.machines.machine_file import parse_machine
+from compare.timing.network.machines.words import choose_algorithm
 from meshes.process.one_line import quote
 
 BANDWIDTH, ICI, DCN, LATENCY, LAUNCH, MEMORY = "bandwidth", "ici", "dcn", "latency", "launch", "memory"
@@ -56,6 +58,15 @@ def set_value(machine: Machine, path: str, value: str) -> Machine:
     """`dims.1.bandwidth`, `180`: as if that stood in the machine's file.  Raises `TimingError`, which names the key."""
     table = machine_table(machine)
     *parts, last = path.split(".")
+    if len(parts) == 2 and parts[0] == "dims" and last == "algorithm" and re.fullmatch(r"\d", parts[1], re.ASCII):
+        words = [choose_algorithm(value, machine)]
+        if int(parts[1]) >= len(machine.dims):
+            raise TimingError(f"set: {machine.name} has no {quote(path)}; it has {len(machine.dims)} dims")
+        for kind in KINDS:
+            of_dims = list(machine.algorithms.of(kind))
+            of_dims[int(parts[1]) : int(parts[1]) + 1] = words
+            machine = set_algorithms(machine, kind, tuple(of_dims))
+        return machine
     place: object = table
     for part in parts:
         if isinstance(place, list) and re.fullmatch(r"\d{1,3}", part, re.ASCII) and int(part) < len(place):
@@ -107,9 +118,11 @@ def machine_table(machine: Machine) -> dict[str, object]:
         ],
         "algorithms": {kind: [each.text for each in machine.algorithms.of(kind)] for kind in KINDS},
     }
+    custom = {name: custom_table(each) for name, each in collect_custom(machine).items()}
     optional: Mapping[str, object] = {
         "memory": machine.memory_bytes_per_ns, "endpoint": machine.endpoint_ns,
         "peak": machine.peak_flops_per_ns and machine.peak_flops_per_ns / 1000, "in-flight": machine.in_flight,
+        "custom": custom or None,
     }  # fmt: skip
     return table | {key: value for key, value in optional.items() if value is not None}
 

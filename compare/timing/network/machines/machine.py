@@ -14,6 +14,8 @@ ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL = "all-reduce", "all-gather",
 KINDS = (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL)
 DIRECT, HALVING_DOUBLING, DOUBLE_BINARY_TREE = "direct", "halving-doubling", "double-binary-tree"
 TWO_WAY_RING = "two-way-ring"
+CUSTOM = "custom"
+"""A user's, message by message."""
 THROUGH_ALL = {"one-ring": RING, "one-direct": DIRECT, "one-halving-doubling": HALVING_DOUBLING}
 """Algorithms over all ranks of a machine, whatever its dims, and what each is in one dim."""
 ALGORITHMS = (RING, TWO_WAY_RING, DIRECT, HALVING_DOUBLING, DOUBLE_BINARY_TREE, *THROUGH_ALL)
@@ -70,15 +72,40 @@ class Dim:
 
 
 @dataclass(frozen=True, slots=True)
+class Send:
+    """One message of a custom algorithm: one part of the data."""
+
+    source: int
+    target: int
+    part: int
+    reduces: bool
+    """Whether the receiver adds it to its own; else it takes its place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomAlgorithm:
+    """A collective in one dim, message by message, as a user wrote it (`machines.custom`)."""
+
+    name: str
+    kind: str
+    size: int
+    """Ranks."""
+    parts: int
+    sends: tuple[Send, ...]
+    """In an order in which they can be done one after another."""
+
+
+@dataclass(frozen=True, slots=True)
 class Algorithm:
     """How a collective runs in one dim."""
 
     name: str = RING
     window: int | None = None
     """Of `direct`: messages of a rank in flight; `None` for all of them."""
+    custom: CustomAlgorithm | None = None
 
     def __post_init__(self) -> None:
-        if self.name not in ALGORITHMS:
+        if self.name not in (*ALGORITHMS, CUSTOM) or (self.name == CUSTOM) != (self.custom is not None):
             raise TimingError(f"algorithm: unknown algorithm {self.name!r}; known are {', '.join(ALGORITHMS)}")
         if self.window is not None and (self.in_one_dim != DIRECT or self.window < 1):
             raise TimingError(f"algorithm: a window from 1 belongs to direct, not {self.window} to {self.name}")
@@ -95,6 +122,8 @@ class Algorithm:
 
     @property
     def text(self) -> str:
+        if self.custom is not None:
+            return f"{CUSTOM}:{self.custom.name}"
         return self.name if self.window is None else f"{self.name}:{self.window}"
 
 
@@ -159,6 +188,8 @@ class Machine:
     """Between a message and what a rank does with it; `None`: 0, and as ASTRA-sim its default, 10."""
     launch_ns: float = 0.0
     """Before the first step of a collective."""
+    custom: tuple[CustomAlgorithm, ...] = ()
+    """That its algorithms can name."""
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.dims) <= MOST_DIMS:

@@ -17,6 +17,10 @@ algorithm = "ring"         # of every collective in this dim
 
 [algorithms]               # of one collective, one for each dim
 all-to-all = ["direct"]
+all-reduce = ["custom:tree"]
+
+[custom.tree]              # an algorithm of one's own, message by message: see `machines.custom`
+collective = "all-reduce"
 ```
 """
 
@@ -24,6 +28,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from compare.timing.errors import TimingError
+from compare.timing.network.machines.custom import parse_custom
 from compare.timing.network.machines.machine import (
     KINDS,
     LOCAL_BW_AWARE,
@@ -31,6 +36,7 @@ from compare.timing.network.machines.machine import (
     SHARED,
     Algorithm,
     Algorithms,
+    CustomAlgorithm,
     Dim,
     Machine,
 )
@@ -42,7 +48,7 @@ from meshes.process.one_line import quote
 Table = Mapping[str, object]
 
 _KEYS = ("name", "memory", "peak", "multi", "compiled", "chunks", "active-chunks", "queues", "policy", "links",
-         "in-flight", "endpoint", "launch", "dims", "algorithms")  # fmt: skip
+         "in-flight", "endpoint", "launch", "dims", "algorithms", "custom")  # fmt: skip
 _DIM_KEYS = ("kind", "size", "bandwidth", "latency", "algorithm")
 
 
@@ -64,7 +70,7 @@ def parse_machine(table: Table, *, name: str) -> Machine:
     rows = table.get("dims")
     if not isinstance(rows, list) or not 1 <= len(rows) <= MOST_DIMS:
         raise TimingError(f"dims: a machine has 1 to {MOST_DIMS} tables [[dims]]")
-    dims, algorithms = [], []
+    dims, algorithms, custom = [], [], _read_custom(table)
     for index, row in enumerate(rows):
         if not isinstance(row, dict):
             raise TimingError(f"dims.{index}: a table, not {quote(row)}")
@@ -79,7 +85,7 @@ def parse_machine(table: Table, *, name: str) -> Machine:
                     latency_ns=_number(row, "latency", place),
                 )
             )
-            algorithms.append(parse_algorithm(_text(row, "algorithm", place, "ring")))
+            algorithms.append(parse_algorithm(_text(row, "algorithm", place, "ring"), custom))
         except TimingError as error:
             words = str(error)
             raise TimingError(words if words.startswith(place) else f"{place}{words}") from None
@@ -88,7 +94,7 @@ def parse_machine(table: Table, *, name: str) -> Machine:
     return Machine(
         name=_text(table, "name", "", name),
         dims=tuple(dims),
-        algorithms=_read_algorithms(table, tuple(algorithms)),
+        algorithms=_read_algorithms(table, tuple(algorithms), custom),
         multi=_text(table, "multi", "", LOCAL_BW_AWARE),
         compiled=_read_compiled(table),
         chunks=_whole(table, "chunks", "", 1),
@@ -102,10 +108,24 @@ def parse_machine(table: Table, *, name: str) -> Machine:
         peak_flops_per_ns=1000 * _number(table, "peak", "") if "peak" in table else None,
         endpoint_ns=endpoint,
         launch_ns=_number(table, "launch", "", 0.0),
+        custom=tuple(custom.values()),
     )
 
 
-def _read_algorithms(table: Table, of_dims: tuple[Algorithm, ...]) -> Algorithms:
+def _read_custom(table: Table) -> dict[str, CustomAlgorithm]:
+    rows = table.get("custom", {})
+    if not isinstance(rows, dict):
+        raise TimingError(f"custom: tables [custom.name], not {quote(rows)}")
+    custom = {}
+    for name, row in rows.items():
+        try:
+            custom[name] = parse_custom(row, name=name)
+        except TimingError as error:
+            raise TimingError(f"custom.{name[:40]}: {error}") from None
+    return custom
+
+
+def _read_algorithms(table: Table, of_dims: tuple[Algorithm, ...], custom: Mapping[str, CustomAlgorithm]) -> Algorithms:
     """Those of the dims, but where a collective has its own."""
     own = table.get("algorithms", {})
     if not isinstance(own, dict):
@@ -122,7 +142,7 @@ def _read_algorithms(table: Table, of_dims: tuple[Algorithm, ...]) -> Algorithms
                 f"algorithms.{kind}: a list of {len(of_dims)} words, one for each dim, not {quote(words)}"
             )
         try:
-            by_kind[kind] = tuple(map(parse_algorithm, words))
+            by_kind[kind] = tuple(parse_algorithm(word, custom) for word in words)
         except TimingError as error:
             raise TimingError(f"algorithms.{kind}: {error}") from None
     all_reduce, all_gather, reduce_scatter, all_to_all = (by_kind[kind] for kind in KINDS)

@@ -1,11 +1,24 @@
 """Words for dims and algorithms, as people and as ASTRA-sim's inputs write them."""
 
 import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
 
 from compare.timing.errors import TimingError
-from compare.timing.network.machines.machine import ALGORITHMS, DIM_KINDS, DIRECT, Algorithm
+from compare.timing.network.machines.custom import collect_custom, read_custom
+from compare.timing.network.machines.machine import (
+    ALGORITHMS,
+    CUSTOM,
+    DIM_KINDS,
+    DIRECT,
+    Algorithm,
+    CustomAlgorithm,
+    Machine,
+)
 from meshes.process.one_line import quote
 
+_NONE: Mapping[str, CustomAlgorithm] = MappingProxyType({})
 _WORD = re.compile(r"([A-Za-z-]+?)(?::?([1-9]\d{0,8}))?", re.ASCII)
 
 
@@ -14,8 +27,16 @@ def parse_kind(word: str) -> str:
     return _find(word, DIM_KINDS, "dim")
 
 
-def parse_algorithm(word: str) -> Algorithm:
-    """`ring`, `direct:3`, `halving-doubling`; ASTRA-sim's `direct3`, `halvingDoubling`."""
+def parse_algorithm(word: str, custom: Mapping[str, CustomAlgorithm] = _NONE) -> Algorithm:
+    """`ring`, `direct:3`, `halving-doubling`; ASTRA-sim's `direct3`, `halvingDoubling`; `custom:tree`, one of these."""
+    name, colon, rest = word.strip().partition(":")
+    if colon and name == CUSTOM:
+        if rest not in custom:
+            known = ", ".join(custom) or "none"
+            raise TimingError(
+                f"{quote(word)}: the machine's file has no table [{CUSTOM}.{rest[:40]}]; known are {known}"
+            )
+        return Algorithm(CUSTOM, custom=custom[rest])
     match = _WORD.fullmatch(word.strip())
     if not match:
         raise TimingError(
@@ -25,6 +46,15 @@ def parse_algorithm(word: str) -> Algorithm:
     if match[2] and Algorithm(name).in_one_dim != DIRECT:
         raise TimingError(f"algorithm {quote(word)}: a window belongs to direct alone")
     return Algorithm(name, int(match[2]) if match[2] else None)
+
+
+def choose_algorithm(word: str, machine: Machine) -> Algorithm:
+    """As a command line names it: a word, a custom algorithm of the machine, or `custom:FILE.toml`.  `OSError` where
+    that file can't be opened."""
+    name, _, rest = word.strip().partition(":")
+    if name == CUSTOM and rest.endswith(".toml"):
+        return Algorithm(CUSTOM, custom=read_custom(Path(rest)))
+    return parse_algorithm(word, collect_custom(machine))
 
 
 def _find(word: str, known: tuple[str, ...], what: str) -> str:

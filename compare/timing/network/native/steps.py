@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from compare.timing.errors import TimingError
+from compare.timing.network.machines.custom import byte_share, list_levels, most_reduced
 from compare.timing.network.machines.machine import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -20,6 +21,7 @@ from compare.timing.network.machines.machine import (
     REDUCE_SCATTER,
     TWO_WAY_RING,
     Algorithm,
+    CustomAlgorithm,
     Dim,
 )
 from compare.timing.network.native.loads import Load, message_load, shift_load, swap_load
@@ -38,6 +40,8 @@ class Step:
 
 def list_steps(algorithm: Algorithm, kind: str, num_bytes: float, dim: Dim) -> list[Step]:
     """The steps of one collective in one dim.  Raises `TimingError` where the algorithm has none."""
+    if algorithm.custom is not None:
+        return _custom(algorithm.custom, kind, num_bytes, dim)
     if algorithm.name == DIRECT:
         return _direct(kind, num_bytes, dim, algorithm.window)
     if algorithm.name == HALVING_DOUBLING:
@@ -122,6 +126,17 @@ def _double_binary_tree(kind: str, num_bytes: float, dim: Dim) -> list[Step]:
         up.append(Step(load, 1, half * max(children.values())))
         down.append(Step(message_load(dim, [(parent, child, half) for child, parent in edges])))
     return up + down[::-1]
+
+
+def _custom(custom: CustomAlgorithm, kind: str, num_bytes: float, dim: Dim) -> list[Step]:
+    """Step after step of messages that leave at once."""
+    size = byte_share(custom) * num_bytes
+    return [
+        Step(
+            message_load(dim, [(send.source, send.target, size) for send in sends]), 1, most_reduced(sends) * size
+        )
+        for sends in list_levels(custom, kind, dim.size)
+    ]  # fmt: skip
 
 
 def _levels(dim: Dim, name: str) -> int:

@@ -11,9 +11,11 @@ from compare.timing.network.engine.footprint import Footprint, measure_collectiv
 from compare.timing.network.engine.links import Links
 from compare.timing.network.engine.plan import kind_of
 from compare.timing.network.machines.changes import set_algorithms
+from compare.timing.network.machines.custom import collect_custom
 from compare.timing.network.machines.machine import (
     ALL_REDUCE,
     BASELINE,
+    CUSTOM,
     DIRECT,
     DOUBLE_BINARY_TREE,
     HALVING_DOUBLING,
@@ -86,14 +88,19 @@ def list_candidates(
     machine: Machine, links: Links, kind: str, groups: Groups, num_bytes: int
 ) -> Iterator[tuple[str, float]]:
     """(word, ns) of each algorithm that exists for these groups."""
-    for word in CANDIDATES:
+    words = [Algorithm(word) for word in CANDIDATES]
+    words += [Algorithm(CUSTOM, custom=each) for each in collect_custom(machine).values() if each.kind == kind]
+    for algorithm in words:
         for multi in (LOCAL_BW_AWARE, BASELINE) if kind == ALL_REDUCE and len(machine.dims) > 1 else (machine.multi,):
-            other = replace(set_algorithms(machine, kind, (Algorithm(word),)), multi=multi)
+            other = replace(set_algorithms(machine, kind, (algorithm,)), multi=multi)
             try:
                 footprints = measure_collective(replace(links, machine=other), kind, groups)
             except TimingError:  # no such algorithm for this kind or number of ranks
                 continue
-            yield word + (f" ({multi})" if multi != machine.multi else ""), time_alone(other, footprints, num_bytes)
+            yield (
+                algorithm.text + (f" ({multi})" if multi != machine.multi else ""),
+                time_alone(other, footprints, num_bytes),
+            )
 
 
 def time_alone(machine: Machine, footprints: Sequence[Footprint], num_bytes: float) -> float:
