@@ -48,7 +48,7 @@ _UNITS = {
 }  # fmt: skip
 """Of columns whose name does not say their unit."""
 
-_WORDS = {"bytes_per_s": "bytes/s", "bytes": "bytes", "ns": "ns", "json": "JSON"}
+_WORDS = {"bytes_per_s": "bytes/s", "bytes": "bytes", "ns": "ns", "json": "JSON", "j": "J", "w": "W"}
 """Words of a column's name that say its unit: `step_wire_bytes`, `wire_bytes_per_token`."""
 
 
@@ -125,7 +125,7 @@ def _leaf_type(hint: object) -> str:
 
 TABLES: Mapping[str, Table] = {
     "runs": Table(says="a run folder", columns=RUN_COLUMNS),
-    "totals": _parquet("a compiled program: its bytes by verdict", tables.TOTALS),
+    "totals": _parquet("a compiled program: its bytes by verdict, and its modelled energy", tables.TOTALS),
     "collectives": _parquet("a collective of a compiled program, in program order", tables.COLLECTIVES),
     "inherent": _parquet("a collective that the plan requires", tables.INHERENT),
     "differences": _parquet("bytes that a framework has beyond the others", tables.DIFFERENCES),

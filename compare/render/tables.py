@@ -46,7 +46,11 @@ TOTALS = {
     "common_bytes": WHOLE, "framework_induced_bytes": WHOLE, "partitioner_induced_bytes": WHOLE,
     "missing_bytes": WHOLE, "unserved_bytes": WHOLE, "asked_bytes": WHOLE, "emitted_over_inherent": NUMBER,
     "unknown_rows": WHOLE, "upper_bound_rows": WHOLE, "ici_wire_bytes": WHOLE, "dcn_wire_bytes": WHOLE,
+    "step_j": NUMBER, "low_j": NUMBER, "high_j": NUMBER, "matrix_j": NUMBER, "vector_j": NUMBER, "memory_j": NUMBER,
+    "ici_j": NUMBER, "dcn_j": NUMBER, "static_j": NUMBER, "inherent_j": NUMBER, "inflated_j": NUMBER,
+    "induced_j": NUMBER, "rest_j": NUMBER, "per_token_j": NUMBER, "mean_w": NUMBER, "peak_w": NUMBER,
 }  # fmt: skip
+"""Joules and watts are modelled, of the full mesh (docs/energy.md); bytes are of one device."""
 
 _ENTRY_FIELDS = ("status", "error", "partitioner", "loop", "attention", "style")
 _SUMS = ("inherent", "inflated", "induced", "common", "framework_induced", "partitioner_induced", "missing",
@@ -100,6 +104,7 @@ def totals(report: Report) -> pd.DataFrame:
                 "title": names[program.arm],
                 "asked_bytes": report.phases[program.phase].inherent_total,
                 **_sums(program, required=report.phases[program.phase].inherent_total),
+                **_energy(program),
             }
             for program in programs(report)
         ),
@@ -134,6 +139,17 @@ def _sums(program: Program, *, required: int) -> Row:
         **{name: sums.get(name) for name in TOTALS if name.endswith(("wire_bytes", "_rows"))},
         "emitted_over_inherent": emitted / required if emitted is not None and required else None,
     }
+
+
+def _energy(program: Program) -> Row:
+    energy = program.entry.energy
+    if energy is None:
+        return {}
+    parts = {f"{name}_j": joules for by in (energy.by_component_j, energy.by_verdict_j) for name, joules in by.items()}
+    return {
+        "step_j": energy.step_j, "low_j": energy.low_j, "high_j": energy.high_j, **parts,
+        "per_token_j": energy.per_token_j, "mean_w": energy.mean_w, "peak_w": energy.peak_w,
+    }  # fmt: skip
 
 
 def frame(rows: Iterator[Row], columns: Mapping[str, str]) -> pd.DataFrame:

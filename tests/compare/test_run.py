@@ -14,6 +14,7 @@ import pytest
 
 from compare.contract.reference_algorithms import required_rows
 from meshes.case import Case
+from tests.compare.timing.energy.conserving import check_report_energy
 from tests.places import ROOT
 
 TINY = ("--mesh", "tp4pp2", "--model", "tiny", "--seq", "128")
@@ -101,6 +102,10 @@ def test_bytes_are_conserved_in_every_program(report):
         assert totals["wire_bytes"] == sum(row["step_wire_bytes"] for row in cell["collectives"])
         assert totals["inherent"] == sum(row["served_bytes"] for row in cell["served"]), (phase, arm)
         assert totals["unknown_rows"] == totals["upper_bound_rows"] == 0
+
+
+def test_joules_are_conserved_in_every_program(folder, report):
+    assert sum(check_report_energy(report, folder / "tables/events.parquet").values()) == len(list(programs(report)))
 
 
 def test_the_contract_in_the_report_is_the_contract(report):

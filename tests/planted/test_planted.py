@@ -13,6 +13,7 @@ from compare.report.programs import JudgedProgram
 from compare.report.rows import collective_row
 from compare.timing.network.graph.expand import expand_program, number_ranks
 from tests.compare.timing.chakra.counting import check_trace
+from tests.compare.timing.energy.conserving import check_energy
 from tests.laws.workers import ROOT
 from tests.planted.defect import ARMS, Defect, Row, amount
 from tests.planted.programs import Group, Job, groups, list_unserved, place_of
@@ -63,6 +64,11 @@ def test_its_trace_holds_what_the_reader_counts(defect: Defect, arm: str, progra
     assert cell.module is not None
     graph = expand_program(cell.module, cell.rows, cell.case.plan, name=arm)
     assert check_trace(graph, cell.rows, number_ranks(cell.case.plan)) == len(cell.rows)
+
+
+@EVERY
+def test_its_energy_is_that_of_its_events_and_of_waiting_chips(defect: Defect, arm: str, program: Made) -> None:
+    assert check_energy(program(Job.of(defect, arm))) > 0
 
 
 @EVERY

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from compare.report.model.codec import OPTIONAL, Json, inline, key
 from compare.report.model.contract import ServedRow
+from compare.report.model.energy import StepEnergy
 from compare.report.model.timing import Timing
 from meshes.case import Case
 
@@ -150,6 +151,8 @@ class ProgramReport:
     timing: Timing | None = field(default=None, metadata=OPTIONAL)
     timing_error: str | None = field(default=None, metadata=OPTIONAL)
     """Why there are no times."""
+    energy: StepEnergy | None = field(default=None, metadata=OPTIONAL)
+    """Of a modelled step; `None` where nothing was modelled, or not for a TPU that is in the table."""
 
     @property
     def platform(self) -> str | None:
@@ -163,7 +166,7 @@ class ProgramReport:
 class ArmPrograms:
     """The programs of one arm in one phase.  In JSON `controls` and `profiles` are keys of the default program."""
 
-    default: ProgramReport = field(metadata=inline("cell", last=("timing", "timing_error")))
+    default: ProgramReport = field(metadata=inline("cell", last=("timing", "timing_error", "energy")))
     controls: Mapping[str, ProgramReport] = field(default_factory=dict)
     """Cell -> the default program with one thing changed."""
     profiles: Mapping[str, ProgramReport] = field(default_factory=dict)

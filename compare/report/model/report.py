@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from compare.report.model.codec import JsonObject, decode, encode
+from compare.report.model.codec import OPTIONAL, JsonObject, decode, encode
 from compare.report.model.contract import ServedRow
+from compare.report.model.energy import EnergyDifference, EnergyModel
 from compare.report.model.findings import Attribution, Control, Difference, HeadlineRow, PartitionerPair
 from compare.report.model.mesh import DeviceMesh
 from compare.report.model.program import ArmPrograms
@@ -45,6 +46,8 @@ class PhaseReport:
     headline: tuple[HeadlineRow, ...]
     time_differences: Mapping[str, TimeDifference] = field(default_factory=dict)
     """By `modelled`, and by the cell of each pair that was measured alike."""
+    energy_difference: EnergyDifference | None = field(default=None, metadata=OPTIONAL)
+    """The compared programs' modelled steps; `None` unless there are two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,8 @@ class Report:
     mesh: DeviceMesh
     arms: Mapping[str, ArmInfo]
     controls: tuple[Control, ...] = ()
+    energy_model: EnergyModel | None = field(default=None, metadata=OPTIONAL)
+    """The coefficients of every energy in the report; `None` where it has none."""
     phases: Mapping[str, PhaseReport]
 
     def to_json(self) -> JsonObject:

@@ -7,6 +7,7 @@ from pathlib import Path
 from compare.contract.useful_flops import count_useful_flops
 from compare.hlo.text.errors import HloError
 from compare.report.build import lay_out_mesh
+from compare.report.model.energy import EnergyDifference, StepEnergy
 from compare.report.model.program import ArmPrograms, ProgramReport
 from compare.report.model.report import PhaseReport, Report
 from compare.report.model.timing import Side, TimeDifference, Timing
@@ -15,10 +16,14 @@ from compare.run.errors import WorkError
 from compare.run.folder.untrusted_paths import is_inside
 from compare.run.tasks import PROFILES
 from compare.timing.alignment.timeline_diff import timeline_diff
+from compare.timing.energy.coefficients import Coefficients, coefficients
+from compare.timing.energy.power_file import read_power
+from compare.timing.energy.step_energy import compare_energy, list_coefficients, measure_energy
 from compare.timing.errors import TimingError
 from compare.timing.join import profile
 from compare.timing.join.event_work import add_work
 from compare.timing.metrics.section import build_section
+from compare.timing.metrics.verdicts import verdict_shares
 from compare.timing.metrics.work import Peaks
 from compare.timing.model.schedule import model_step
 from compare.timing.network.programs.simulation import Program, Simulation
@@ -29,6 +34,8 @@ from meshes.process.one_line import one_line
 
 SIMULATION = "simulation.json"
 """In a run folder, the machine on which its compiled programs are simulated (`compare.simulate RUN --out`)."""
+POWER = "power.toml"
+"""In a run folder, a user's energy coefficients (`--power FILE`); without it they are the generation's."""
 MOST_STRETCHES = 20
 """Most unmatched intervals in a report."""
 
@@ -42,12 +49,17 @@ class Timelines:
     """Why a program has no timeline, one line."""
     simulated: bool = False
     """Whether the compiled programs were played on the machine of the folder's `simulation.json`."""
+    chip: Coefficients | None = None
+    """What their work costs in joules; `None`: they have no energies."""
 
 
 def build_timelines(programs: Sequence[JudgedProgram], *, folder: Path) -> Timelines:
     """The timelines of all readable programs.  `folder`: the run folder, with the profiles of executed programs."""
     timelines, errors = dict[Key, Timeline](), dict[Key, str]()
     simulation = read_simulation(folder)
+    generations = {program.case.topology.generation.name for program in programs if not program.result.executed}
+    # A machine that need not exist has no coefficients.
+    chip = None if simulation is not None or not generations else read_chip(folder, generation=generations.pop())
     for program in programs:
         if program.module is None:
             continue
@@ -56,7 +68,18 @@ def build_timelines(programs: Sequence[JudgedProgram], *, folder: Path) -> Timel
             timelines[key] = _read_measured(program, folder) if program.result.executed else _model(program, simulation)
         except (TimingError, HloError, OSError) as error:
             errors[key] = one_line(str(error).replace(f"{folder}/", ""))
-    return Timelines(timelines, errors, simulation is not None)
+    return Timelines(timelines, errors, simulation is not None, chip)
+
+
+def read_chip(folder: Path, *, generation: str) -> Coefficients:
+    """The coefficients of a run folder: those of its `power.toml`, else the generation's."""
+    path = folder / POWER
+    if not is_inside(folder, path):
+        return coefficients(generation)
+    try:
+        return read_power(path, generation=generation)
+    except (TimingError, OSError) as error:
+        raise WorkError(error) from None
 
 
 def read_simulation(folder: Path) -> Simulation | None:
@@ -97,8 +120,11 @@ def add_times(report: Report, programs: Sequence[JudgedProgram], times: Timeline
     for name, phase in report.phases.items():
         arms = {arm: _with_times(arm_programs, arm, name, by_key, times) for arm, arm_programs in phase.arms.items()}
         differences = _differences(name, phase, times.by_key, axes=tuple(report.mesh.groups))
-        phases[name] = replace(phase, arms=arms, time_differences=differences)
-    return replace(report, phases=phases)
+        of_energy = _energy_difference(arms, phase.compared_cells, times.chip)
+        phases[name] = replace(phase, arms=arms, time_differences=differences, energy_difference=of_energy)
+    has_energy = any(program.energy for phase in phases.values() for arm in phase.arms.values() for program in arm)
+    model = list_coefficients(times.chip) if times.chip and has_energy else None
+    return replace(report, phases=phases, energy_model=model)
 
 
 def _with_times(
@@ -107,7 +133,8 @@ def _with_times(
     def timed(program: ProgramReport) -> ProgramReport:
         key = arm, phase, program.cell
         if key in times.by_key:
-            return replace(program, timing=_timing(by_key[key], program, times))
+            timing = _timing(by_key[key], program, times)
+            return replace(program, timing=timing, energy=_energy(by_key[key], program, timing, times))
         return replace(program, timing_error=times.errors.get(key))
 
     witnesses = programs.witnesses
@@ -134,6 +161,29 @@ def _timing(program: JudgedProgram, entry: ProgramReport, times: Timelines) -> T
         useful_flops=count_useful_flops(program.case) / program.case.mesh.num_devices,
         peaks=peaks if has_peak else None,
     )
+
+
+def _energy(program: JudgedProgram, entry: ProgramReport, timing: Timing, times: Timelines) -> StepEnergy | None:
+    if times.chip is None or program.result.executed:
+        return None
+    case = program.case
+    return measure_energy(
+        times.by_key[program.result.key], timing, verdict_shares(entry.collectives), times.chip,
+        per_chip=case.topology.generation.devices, tokens=case.batch * (case.seq if case.phase == "prefill" else 1),
+    )  # fmt: skip
+
+
+def _energy_difference(
+    arms: Mapping[str, ArmPrograms], cells: Mapping[str, str], chip: Coefficients | None
+) -> EnergyDifference | None:
+    """Of the compared programs, the second less the first; `None` unless two have an energy."""
+    energies = {
+        Side(arm=arm, cell=cell): energy for arm, cell in cells.items() if (energy := arms[arm].cell(cell).energy)
+    }
+    if len(energies) != 2 or chip is None:
+        return None
+    left, right = energies
+    return compare_energy(energies[left], energies[right], chip, sides=(left, right))
 
 
 def _differences(

@@ -36,7 +36,7 @@ COMPONENTS = tuple(UNITS)
 """In the order of `amounts.AMOUNTS`: what is counted of a component stands in the same place there."""
 
 STANDINGS = ("measured", "published", "derived", "assumed")
-VALUE, LOW, HIGH = "value", "low", "high"
+BOUNDS = VALUE, LOW, HIGH = "value", "low", "high"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,215 @@
+"""The energy of a modelled step, by component and by verdict, its power over time, and two steps compared."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from compare.report.model.energy import CoefficientRow, EnergyDifference, EnergyModel, StepEnergy
+from compare.report.model.timing import Side, Timing
+from compare.timing.arrays import Floats, Ints
+from compare.timing.energy.amounts import (
+    AMOUNTS,
+    event_amounts,
+    joules,
+    span,
+    span_of_ratio,
+    static_amounts,
+)
+from compare.timing.energy.coefficients import BOUNDS, COMPONENTS, HIGH, LOW, VALUE, Coefficients
+from compare.timing.metrics.verdicts import VERDICTS
+from compare.timing.timeline import COMMUNICATION, WORK_COLUMNS, Timeline
+
+REST = "rest"
+"""What is no communication with a verdict: compute, its static power, and communication of unknown verdict."""
+VERDICTS_AND_REST = (*VERDICTS, REST)
+
+WINDOW_NS = 1e6
+"""Least length of a window of power; a shorter step is one window."""
+MOST_WINDOWS = 1000
+"""Most windows of a report; those of a longer step are pooled."""
+
+_DIGITS = 10
+"""Significant digits of a total in joules or watts."""
+
+
+def list_coefficients(chip: Coefficients) -> EnergyModel:
+    """As a report has them."""
+    rows = {name: CoefficientRow(**{key: getattr(row, key) for key in ("unit", VALUE, LOW, HIGH, "source", "standing")})
+            for name, row in chip.of.items()}  # fmt: skip
+    return EnergyModel(name=chip.name, calibrated_on=chip.calibrated_on, coefficients=rows)
+
+
+def measure_energy(
+    timeline: Timeline, section: Timing, shares: pd.DataFrame, chip: Coefficients, *, per_chip: int, tokens: int
+) -> StepEnergy | None:
+    """The energy of a modelled timeline's step on the full mesh; `None` where work or its times are unknown.
+
+    section: the timeline's metrics; shares: of `verdict_shares`.  per_chip: devices of one chip.
+    """
+    if timeline.source != "modelled" or not set(WORK_COLUMNS) <= set(timeline.events.columns):
+        return None
+    chips, step_ns = timeline.num_devices / per_chip, section.per_step.step_ns
+    events = timeline.events[timeline.events["step"].to_numpy() >= 0]
+    weights = _weights(timeline, events) / max(timeline.num_steps, 1)
+    amounts = _by_verdict(events, weights, section, shares, chips)
+    if not step_ns or not np.isfinite(amounts).all():
+        return None
+    power = {
+        bound: _power(events, weights, chip.rates(bound), step_ns=step_ns) + chips * chip.rates(bound)[-1]
+        for bound in BOUNDS
+    }
+    return _describe(amounts, chip, chips=chips, tokens=tokens, step_ns=step_ns, power=power)
+
+
+def _weights(timeline: Timeline, events: pd.DataFrame) -> Floats:
+    """Of each event the devices that it stands for."""
+    size = {device: float(len(members)) for device, members in timeline.stands_for.items()}
+    devices, at = np.unique(events["device"].to_numpy(), return_inverse=True)
+    weights: Floats = np.array([size.get(device, 0.0) for device in devices.tolist()])[at]
+    return weights
+
+
+def _by_verdict(events: pd.DataFrame, weights: Floats, section: Timing, shares: pd.DataFrame, chips: float) -> Floats:
+    """(verdicts and rest, AMOUNTS): the work of each collective divided as its bytes are, exposed time as it is."""
+    rows = event_amounts(events)
+    amounts = np.zeros((len(VERDICTS_AND_REST), len(AMOUNTS)))
+    comms = events["role"].eq(COMMUNICATION).to_numpy()
+    collectives = events["collective"].astype("category")
+    codes = collectives.cat.codes.to_numpy().astype(np.int64)
+    names = collectives.cat.categories.astype(str)
+    table = shares.drop_duplicates("collective").set_index("collective")[list(VERDICTS)]
+    fractions = np.nan_to_num(table.reindex(names).to_numpy(np.float64), nan=0.0)
+    sums = _sum_by_code(rows[comms], weights[comms], codes[comms], len(names))
+    amounts[:-1] = fractions.T @ sums
+    total = (weights[:, None] * rows).sum(axis=0) + static_amounts(section.per_step.step_ns or 0.0, chips=chips)
+    for at, verdict in enumerate(VERDICTS):
+        times = section.by_verdict.get(verdict)
+        amounts[at] += static_amounts((times.exposed_ns if times else None) or 0.0, chips=chips)
+    amounts[-1] = total - amounts[:-1].sum(axis=0)
+    # Differences of equal sums are not exactly 0; nothing that is counted is less.
+    amounts[-1] = np.where(amounts[-1] < 1e-12 * total, 0.0, amounts[-1])
+    return amounts
+
+
+def _sum_by_code(rows: Floats, weights: Floats, codes: Ints, size: int) -> Floats:
+    """(size, columns): weighted sums of the rows of each code; those of code −1 are left out."""
+    known = codes >= 0
+    columns = [np.bincount(codes[known], weights=weights[known] * column[known], minlength=size) for column in rows.T]
+    return np.stack(columns, axis=1)
+
+
+def _power(events: pd.DataFrame, weights: Floats, rates: Floats, *, step_ns: float) -> Floats:
+    """Mean dynamic watts of equal windows of a step: an event's energy is spread evenly over it, without its wait."""
+    energy = weights * joules(event_amounts(events), rates).sum(axis=1)
+    worked = np.flatnonzero(energy)
+    starts = events["start_ns"].to_numpy(np.float64)[worked]
+    ends = starts + events["duration_ns"].to_numpy(np.float64)[worked]
+    waits = np.nan_to_num(events["wait_ns"].to_numpy(np.float64)[worked], nan=0.0)
+    count = max(1, int(step_ns // WINDOW_NS))
+    window = step_ns / count
+    begins = np.minimum(starts + waits, ends)
+    return spread(energy[worked], begins, ends, window=window, count=count) / (window / 1e9)
+
+
+def spread(amounts: Floats, begins: Floats, ends: Floats, *, window: float, count: int) -> Floats:
+    """Of each of `count` windows from 0 what falls into it, if each amount is spread evenly from begin to end.
+
+    What lies outside falls into the first or last; an amount without length falls where it is.
+    """
+    first, last = (np.clip((times // window).astype(np.int64), 0, count - 1) for times in (begins, ends))
+    sums: Floats = np.bincount(first[first == last], weights=amounts[first == last], minlength=count).astype(np.float64)
+    across = np.flatnonzero(first < last)
+    for amount, begin, end, low, high in zip(
+        *(values[across].tolist() for values in (amounts, begins, ends, first, last)), strict=True
+    ):
+        density = amount / (end - begin)
+        sums[low] += density * ((low + 1) * window - begin)
+        sums[low + 1 : high] += density * window
+        sums[high] += density * (end - high * window)
+    return sums
+
+
+def _describe(
+    amounts: Floats, chip: Coefficients, *, chips: float, tokens: int, step_ns: float, power: Mapping[str, Floats]
+) -> StepEnergy:
+    by_bound = {bound: joules(amounts, chip.rates(bound)) for bound in BOUNDS}
+    digits = _decimals(float(by_bound[HIGH].sum()))
+    components = {
+        bound: dict(zip(COMPONENTS, _rounded(table.sum(axis=0), digits), strict=True))
+        for bound, table in by_bound.items()
+    }
+    step = {bound: round(math.fsum(parts.values()), digits) for bound, parts in components.items()}
+    verdicts = {bound: _verdicts(table.sum(axis=1), step[bound], digits) for bound, table in by_bound.items()}
+    mean = {bound: _significant(joule / step_ns * 1e9) for bound, joule in step.items()}
+    peak = {bound: _significant(float(watts.max())) for bound, watts in power.items()}
+    windows = power[VALUE]
+    pooled = -(-windows.size // MOST_WINDOWS)
+    return StepEnergy(
+        step_j=step[VALUE], low_j=step[LOW], high_j=step[HIGH],
+        by_component_j=components[VALUE], low_by_component_j=components[LOW], high_by_component_j=components[HIGH],
+        by_verdict_j=verdicts[VALUE], low_by_verdict_j=verdicts[LOW], high_by_verdict_j=verdicts[HIGH],
+        chips=chips, tokens=tokens, per_token_j=_significant(step[VALUE] / tokens),
+        tokens_per_j=_significant(tokens / step[VALUE]),
+        mean_w=mean[VALUE], low_mean_w=mean[LOW], high_mean_w=mean[HIGH],
+        peak_w=peak[VALUE], low_peak_w=peak[LOW], high_peak_w=peak[HIGH],
+        window_ns=_significant(step_ns / windows.size * pooled),
+        power_w=tuple(
+            round(float(part.mean()), 1) for part in np.split(windows, range(pooled, windows.size, pooled))
+        ),
+        amounts={
+            verdict: {name: _significant(float(amount), 12) for name, amount in zip(AMOUNTS, row, strict=True)}
+            for verdict, row in zip(VERDICTS_AND_REST, amounts, strict=True)
+        },
+    )  # fmt: skip
+
+
+def _verdicts(sums: Floats, step: float, digits: int) -> dict[str, float]:
+    """By verdict; the rest is what is left of the step, so that they add up to it."""
+    known = dict(zip(VERDICTS, _rounded(sums[:-1], digits), strict=True))
+    return {**known, REST: max(0.0, round(step - math.fsum(known.values()), digits))}
+
+
+def amounts_of(energy: StepEnergy) -> Floats:
+    """(verdicts and rest, AMOUNTS) of a report's energy."""
+    return np.array([[energy.amounts[verdict][name] for name in AMOUNTS] for verdict in VERDICTS_AND_REST])
+
+
+def compare_energy(
+    left: StepEnergy, right: StepEnergy, chip: Coefficients, *, sides: tuple[Side, Side]
+) -> EnergyDifference:
+    """Right less left, by component and by verdict; ranges and the ratio with the same coefficients on both sides."""
+    first, second = (amounts_of(energy).sum(axis=0) for energy in (left, right))
+    least_and_most, ratios = span(second - first, chip), span_of_ratio(second, first, chip)
+    digits = _decimals(min(left.high_j, right.high_j))
+    return EnergyDifference(
+        left=sides[0], right=sides[1], left_j=left.step_j, right_j=right.step_j,
+        difference_j=round(right.step_j - left.step_j, digits),
+        low_j=round(least_and_most.low, digits), high_j=round(least_and_most.high, digits),
+        by_component_j=_subtract(right.by_component_j, left.by_component_j, digits),
+        by_verdict_j=_subtract(right.by_verdict_j, left.by_verdict_j, digits),
+        ratio=_known(right.step_j / left.step_j) if left.step_j else None,
+        low_ratio=_known(ratios.low), high_ratio=_known(ratios.high),
+    )  # fmt: skip
+
+
+def _subtract(after: Mapping[str, float], before: Mapping[str, float], digits: int) -> dict[str, float]:
+    return {name: round(after[name] - before[name], digits) for name in before}
+
+
+def _known(value: float) -> float | None:
+    return _significant(value) if math.isfinite(value) else None
+
+
+def _decimals(total: float) -> int:
+    """Of all parts of a total, so that these add up to it exactly, and both are as on another machine."""
+    return max(0, _DIGITS - math.ceil(math.log10(total))) if total > 0 else 0
+
+
+def _rounded(values: Floats, digits: int) -> list[float]:
+    return [round(float(value), digits) for value in values]
+
+
+def _significant(value: float, digits: int = _DIGITS) -> float:
+    return float(f"{value:.{digits}g}")

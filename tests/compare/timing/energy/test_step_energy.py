@@ -1,0 +1,164 @@
+"""The energy of a step by component and by verdict, its power over time, and two steps compared: by hand."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from compare.report.model.timing import Side
+from compare.run.folder.load_run import judge_run, read_run
+from compare.timing.energy.power_file import parse_power
+from compare.timing.energy.step_energy import compare_energy, list_coefficients, measure_energy, spread
+from compare.timing.metrics.section import build_section
+from compare.timing.metrics.verdicts import verdict_shares
+from compare.timing.timeline import PART, WORK_COLUMNS
+from tests.compare.timing.build import comm, compute, row, steps, timeline
+from tests.compare.timing.energy.conserving import check_energy, check_report_energy
+from tests.places import EXAMPLE
+
+MS = 1e6
+RANGE = {"unit": "pJ/FLOP", "value": 0.5, "low": 0.25, "high": 1.0}
+TABLE = {
+    "matrix": RANGE, "vector": RANGE | {"unit": "pJ/op"},
+    "memory": {"unit": "pJ/byte", "value": 40, "low": 20, "high": 80},
+    "ici": {"unit": "pJ/byte", "value": 16, "low": 8, "high": 32},
+    "dcn": {"unit": "pJ/byte", "value": 200, "low": 100, "high": 400},
+    "static": {"unit": "W", "value": 100, "low": 50, "high": 200},
+}  # fmt: skip
+CHIP = parse_power({"energy": TABLE, "name": "by hand"}, generation="v5e", name="")
+GROUPS = [[0, 1, 2, 3]]
+ROWS = [
+    row("all-reduce.1", "all-reduce", "tp", 1000, GROUPS, inherent=600, inflated=300, induced=100),
+    row("all-gather.2", "all-gather", "tp", 1000, GROUPS, induced=1000),
+]
+
+
+def worked(events, work, *, length=4 * MS, stands_for=None):
+    made = timeline(events, steps(0, length, devices=sorted({event["device"] for event in events})),
+                    source="modelled", stands_for=stands_for)  # fmt: skip
+    order = sorted(range(len(events)), key=lambda at: (events[at]["device"], events[at]["start_ns"]))
+    for column, name in enumerate(WORK_COLUMNS):
+        made.events[name] = [float(work[at][column]) for at in order]
+    return made
+
+
+def energy_of(made, *, rows=ROWS, per_chip=1, tokens=8):
+    section = build_section(made, rows=rows)
+    return measure_energy(made, section, verdict_shares(rows), CHIP, per_chip=per_chip, tokens=tokens)
+
+
+STEP = [compute(0, MS), comm(MS, 2 * MS), comm(2 * MS, 4 * MS, name="all-gather.2", kind="all-gather")]
+WORK = [(1e11, 0, 1e8, 0, 0), (0, 0, 0, 1e9, 0), (0, 0, 0, 0, 1e8)]
+
+
+def test_a_step_of_four_chips_by_component_and_by_verdict():
+    """Each chip: 50 mJ of products, 4 mJ of memory, 16 mJ of links, 20 mJ to other slices; 4 ms at 100 W are 0.4 J."""
+    energy = energy_of(worked(STEP, WORK, stands_for={0: (0, 1, 2, 3)}))
+    assert energy.by_component_j == pytest.approx(
+        {"matrix": 0.2, "vector": 0, "memory": 0.016, "ici": 0.064, "dcn": 0.08, "static": 1.6}
+    )
+    # All of the communication is exposed: 1 ms of the all-reduce, 2 ms of the all-gather, at 4 × 100 W.
+    assert energy.by_verdict_j == pytest.approx({
+        "inherent": 0.6 * (0.064 + 0.4), "inflated": 0.3 * (0.064 + 0.4), "induced": 0.1 * 0.464 + 0.08 + 0.8,
+        "rest": 0.216 + 0.4,
+    })  # fmt: skip
+    assert (energy.step_j, energy.low_j, energy.high_j) == pytest.approx((1.96, 0.98, 3.92))
+    assert energy.avoidable_j == pytest.approx(energy.by_verdict_j["inflated"] + energy.by_verdict_j["induced"])
+    assert energy.avoidable_span_j == pytest.approx((energy.avoidable_j / 2, energy.avoidable_j * 2))
+    assert (energy.per_token_j, energy.tokens_per_j, energy.chips) == pytest.approx((0.245, 8 / 1.96, 4))
+
+
+def test_power_is_of_windows_of_a_millisecond_and_the_peak_is_the_largest():
+    """One chip: 54 mJ in the first ms, 16 in the second, 10 in each of the last two, beside 100 W."""
+    energy = energy_of(worked(STEP, WORK))
+    assert energy.power_w == (154, 116, 110, 110)
+    assert (energy.window_ns, energy.peak_w, energy.mean_w) == pytest.approx((MS, 154, 122.5))
+    assert (energy.low_peak_w, energy.high_peak_w) == pytest.approx((77, 308))
+
+
+def test_a_step_shorter_than_a_window_is_one():
+    energy = energy_of(worked([compute(0, 1000)], [(1e9, 0, 0, 0, 0)], length=2000))
+    assert (len(energy.power_w), energy.window_ns) == (1, 2000)
+    assert energy.peak_w == pytest.approx(energy.mean_w) == pytest.approx(100 + 0.5e-3 / 2e-6)
+
+
+def test_two_devices_of_a_chip_share_its_static_power():
+    events = [compute(0, MS), compute(0, MS, device=1)]
+    energy = energy_of(worked(events, [(0, 0, 0, 0, 0)] * 2), per_chip=2)
+    assert (energy.chips, energy.step_j) == pytest.approx((1, 0.4))
+
+
+def test_hidden_communication_costs_its_bytes_and_no_waiting_chip():
+    events = [compute(0, 2 * MS), comm(0, 2 * MS)]
+    energy = energy_of(worked(events, [(0, 0, 0, 0, 0), (0, 0, 0, 1e9, 0)]))
+    assert energy.by_verdict_j == pytest.approx(
+        {"inherent": 0.6 * 0.016, "inflated": 0.3 * 0.016, "induced": 0.1 * 0.016, "rest": 0.4}
+    )
+
+
+def test_communication_of_unknown_verdict_and_local_copies_are_of_the_rest():
+    events = [comm(0, MS, name="other"), compute(0, MS, role=PART)]
+    energy = energy_of(worked(events, [(0, 0, 0, 1e9, 0), (0, 0, 1e8, 0, 0)]))
+    assert energy.by_verdict_j == pytest.approx({"inherent": 0, "inflated": 0, "induced": 0, "rest": 0.42})
+
+
+def test_a_wait_moves_nothing():
+    """Waiting 3 of 4 ms, then 16 mJ in the last."""
+    energy = energy_of(worked([comm(0, 4 * MS, wait=3 * MS)], [(0, 0, 0, 1e9, 0)]))
+    assert energy.power_w == (100, 100, 100, 116)
+
+
+def test_what_is_measured_or_not_known_has_no_modelled_energy():
+    made = worked(STEP, WORK)
+    lost = worked(STEP, [(0, 0, 0, 0, 0), (0, 0, 0, math.nan, 0), (0, 0, 0, 0, 0)])
+    bare = timeline(STEP, steps(0, 4 * MS), source="modelled")
+    measured = timeline(STEP, steps(0, 4 * MS), source="measured")
+    assert energy_of(made) is not None
+    assert energy_of(lost) is energy_of(bare) is energy_of(measured) is None
+
+
+def test_amounts_are_spread_over_windows_as_they_last():
+    parts = spread(
+        np.array([8.0, 3.0, 5.0, 1.0]), np.array([5.0, 0, 39.0, 30.0]), np.array([25.0, 10.0, 39.0, 45.0]),
+        window=10, count=4,
+    )  # fmt: skip
+    # 8 over 5..25: 2, 4, 2; 3 in the first (it ends where the next begins); 5 at a point; 1 beyond the end.
+    assert parts.tolist() == pytest.approx([5, 4, 2, 6])
+
+
+def test_the_difference_of_two_steps_adds_up_exactly_and_shares_its_coefficients():
+    left, right = energy_of(worked(STEP[:2], WORK[:2], length=2 * MS)), energy_of(worked(STEP, WORK))
+    sides = Side(arm="jax", cell="tpu"), Side(arm="torchxla", cell="tpu")
+    difference = compare_energy(left, right, CHIP, sides=sides)
+    assert difference.by_component_j == pytest.approx(
+        {"matrix": 0, "vector": 0, "memory": 0, "ici": 0, "dcn": 0.02, "static": 0.2}, abs=1e-15
+    )
+    assert difference.by_verdict_j["induced"] == pytest.approx(0.22)
+    for parts in (difference.by_component_j, difference.by_verdict_j):
+        assert math.fsum(parts.values()) == pytest.approx(difference.difference_j, rel=1e-12)
+    assert (difference.low_j, difference.high_j) == pytest.approx((0.11, 0.44))
+    assert difference.ratio == pytest.approx(0.49 / 0.27)
+    # Least: 140 and 140 mJ of what both do (high), 100 and 200 of static and 10 of DCN (low).  Most: all low but DCN's
+    # 40 mJ.  Far from 245 ÷ 540 and 980 ÷ 135 mJ of the totals apart.
+    assert (difference.low_ratio, difference.high_ratio) == pytest.approx((350 / 240, 275 / 135))
+
+
+def test_a_report_says_what_the_coefficients_are():
+    model = list_coefficients(CHIP)
+    assert (model.name, model.calibrated_on) == ("by hand", "")
+    assert (model.coefficients["static"].unit, model.coefficients["static"].high) == ("W", 200)
+
+
+@pytest.fixture(scope="module")
+def judged():
+    return judge_run(read_run(EXAMPLE))
+
+
+def test_every_program_of_the_example_has_the_energy_of_its_events(judged):
+    assert len([check_energy(program) for program in judged.programs]) == 10
+
+
+def test_the_shipped_report_has_the_energy_of_its_own_table_of_events():
+    report = json.loads((EXAMPLE / "report.json").read_text())
+    assert check_report_energy(report, EXAMPLE / "tables/events.parquet") == {"prefill": 5, "decode": 5}
