@@ -65,7 +65,8 @@ SPINE = (
     "hlo", "passes", "compile", "contract", "verdict", "report", "timing", "run", "user_program", "render",
 )  # fmt: skip
 """The rooms of `compare`, lowest first: each imports only those before it."""
-SLICES = ("sweep", "gallery", "remedy", "diff", "history", "query", "study", "export", "metric", "simulate")
+SLICES = ("sweep", "gallery", "remedy", "diff", "history", "query", "study", "export", "metric", "simulate",
+          "calibrate")  # fmt: skip
 """Each hangs on the spine, and knows no other slice."""
 STANDS_ON = {"study": ("query",)}
 """What is made of a slice: a study asks queries."""
@@ -214,7 +215,7 @@ def test_command_lines_parse_call_and_print():
     names = {file.parent.name if file.name == "__main__.py" else file.stem for file in commands}
     assert names == {
         "run", "plan", "hlo", "report", "trace", "sweep", "diff", "history", "remedy", "teach", "query", "study",
-        "export", "metric", "simulate",
+        "export", "metric", "simulate", "calibrate",
     }  # fmt: skip
     for file in commands:
         assert len(file.read_text(encoding="utf-8").splitlines()) < 80, file
@@ -225,7 +226,8 @@ def test_sharding_is_touched_in_the_sharding_room_of_an_arm_alone(arm):
     words = re.compile(r"\b(PartitionSpec|NamedSharding|with_sharding_constraint|shard_map|mark_sharding|"
                        r"get_op_sharding|_xla_annotate_custom_sharding)\b")  # fmt: skip
     # The gallery's patterns are what somebody would write who has no layout: they show the API itself.
-    checked = [file for file in files(arm) if file.parent.name != "patterns"]
+    # Microbenchmarks measure devices: they have no layout either.
+    checked = [file for file in files(arm) if file.parent.name not in ("patterns", "microbenchmarks")]
     users = {file.parent.name for file in checked if words.search(file.read_text(encoding="utf-8"))}
     assert users == {"sharding"}
 

@@ -17,8 +17,14 @@ PROTOCOL = ROOT / "meshes" / "twins" / "layout.py"
 CALL = "forward"
 """What PyTorch calls the method that Flax calls `__call__`."""
 
+_DEVICES = "they measure a device, not a framework"
+
 LONE_FILES: Mapping[str, str] = {
     "jax_impl/convert.py": "Orbax is JAX's checkpoint format",
+    "jax_impl/microbenchmarks/__init__.py": _DEVICES,
+    "jax_impl/microbenchmarks/__main__.py": _DEVICES,
+    "jax_impl/microbenchmarks/kernels.py": _DEVICES,
+    "jax_impl/microbenchmarks/meter.py": _DEVICES,
     "torchxla_impl/decoder/arguments.py": "JAX's arguments are shapes with shardings, in the tree that its jit takes",
     "torchxla_impl/decoder/scan.py": "torch_xla's scan forgets source lines, and its public half takes no integers",
     "torchxla_impl/own.py": "a user's JAX program needs no start-up: compare takes what jax.jit lowers",

@@ -4,6 +4,7 @@
 name = "our v5e pod"            # left out: the file's name
 generation = "v5e"              # left out: of any chip
 calibrated-on = "v5e-8, June"   # shown by reports; left out: not calibrated
+# [time], [voltage], [provenance]: docs/calibration.md
 [energy.static]                 # any of matrix, vector, memory, ici, dcn, static; the others are the generation's
 value = 95                      # of one chip
 low = 90                        # left out: the value
@@ -37,7 +38,8 @@ from meshes.process.one_line import quote
 
 Table = Mapping[str, object]
 
-_KEYS = ("name", "generation", "calibrated-on", "energy")
+_KEYS = ("name", "generation", "calibrated-on", "energy", "time", "voltage", "provenance")
+"""`time` is read by `compare.timing.model.time_file`, `voltage` by `voltage`, both beside this one."""
 _ROW_KEYS = (VALUE, LOW, HIGH, "unit", "source", "standing")
 
 

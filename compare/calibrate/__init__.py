@@ -1,0 +1,1 @@
+"""Constants of a device from measured windows of work: profile once, model everywhere (docs/calibration.md)."""

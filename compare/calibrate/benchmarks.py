@@ -1,0 +1,209 @@
+"""Which small programs are timed on a device of each platform, and the process that times them."""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from compare.calibrate.windows import make_table
+from compare.calibrate.work import Device, count_work
+from compare.run.processes import Command, Pool, ProcessEnd
+from compare.run.tasks import QUIET
+from compare.timing.errors import TimingError
+from meshes.process.documents import parse_json
+
+MODULE = "jax_impl.microbenchmarks"
+TIMEOUT_S = 3600.0
+MATMUL, COPY, ELEMENTWISE, IDLE = "matmul", "copy", "elementwise", "idle"
+COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
+KINDS = (MATMUL, COPY, ELEMENTWISE, *COLLECTIVES)
+DEPTH = 4
+"""Products or collectives in one call of a program."""
+KIB, MIB = 1 << 10, 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """The sizes of the programs, and how long a window is."""
+
+    dtype: str
+    matmul: tuple[int, ...]
+    """Of square matrices."""
+    copy_bytes: tuple[int, ...]
+    """Read and written together."""
+    elementwise: tuple[tuple[int, int], ...]
+    """(bytes, pairs of operations on each element)"""
+    collective_bytes: tuple[int, ...]
+    """Payload of a device."""
+    seconds: float
+
+
+_LARGE = Sizes(
+    dtype="bf16",
+    matmul=(1024, 2048, 4096, 8192),
+    copy_bytes=(16 * MIB, 64 * MIB, 256 * MIB, 1024 * MIB),
+    elementwise=((16 * MIB, 64), (64 * MIB, 16), (64 * MIB, 128), (256 * MIB, 64)),
+    collective_bytes=(64 * KIB, MIB, 16 * MIB, 128 * MIB),
+    seconds=2.0,
+)
+SIZES: Mapping[str, Sizes] = {
+    "cpu": Sizes(
+        dtype="f32",
+        matmul=(128, 256, 512),
+        copy_bytes=(4 * MIB, 16 * MIB, 64 * MIB),
+        elementwise=((MIB, 16), (MIB, 64), (4 * MIB, 32)),
+        collective_bytes=(16 * KIB, 256 * KIB, 2 * MIB),
+        seconds=0.05,
+    ),
+    "gpu": _LARGE,
+    "tpu": _LARGE,
+}
+"""A window of two seconds holds many updates of a power counter (a GPU's moves every 0.1 s)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """The windows of one device."""
+
+    table: pd.DataFrame
+    device: Mapping[str, object]
+    """`platform kind num_devices runtime versions meter date`, as the process tells them."""
+    notes: tuple[str, ...]
+
+    @property
+    def generation(self) -> str:
+        """Of a TPU of the table, else the platform."""
+        known = Device.of(str(self.device["kind"]), []).generation
+        return known.name if known else str(self.device["platform"])
+
+
+def list_programs(platform: str, *, kinds: tuple[str, ...], num_devices: int) -> list[dict[str, object]]:
+    """The requests; of a collective over two devices and over all."""
+    return [program for kind in kinds for program in _programs(kind, SIZES[platform], num_devices)]
+
+
+def _programs(kind: str, sizes: Sizes, num_devices: int) -> Iterator[dict[str, object]]:
+    common = {"kind": kind, "dtype": sizes.dtype, "depth": DEPTH}
+    if kind == MATMUL:
+        for size in sizes.matmul:
+            yield {**common, "name": f"{kind} {size}", "size": size}
+    elif kind == COPY:
+        for num_bytes in sizes.copy_bytes:
+            yield {**common, "name": f"{kind} {_bytes(num_bytes)}", "bytes": num_bytes}
+    elif kind == ELEMENTWISE:
+        for num_bytes, ops in sizes.elementwise:
+            yield {**common, "name": f"{kind} {_bytes(num_bytes)} × {2 * ops}", "bytes": num_bytes, "ops": ops}
+    else:
+        for devices in sorted({2, num_devices} - {1}):
+            for num_bytes in sizes.collective_bytes:
+                name = f"{kind} {_bytes(num_bytes)} over {devices}"
+                yield {**common, "name": name, "bytes": num_bytes, "devices": devices}
+
+
+def _bytes(count: int) -> str:
+    return f"{count // MIB} MiB" if count >= MIB else f"{count // KIB} KiB"
+
+
+def measure_device(
+    platform: str, *, kinds: tuple[str, ...], num_devices: int, repeats: int, notify: Callable[[str], None]
+) -> Measured:
+    """Time the programs in a process of their own.  `TimingError`, one line, where it fails."""
+    programs = list_programs(platform, kinds=kinds, num_devices=num_devices)
+    request = {
+        "platform": platform, "num_devices": num_devices, "seconds": SIZES[platform].seconds, "repeats": repeats,
+        "programs": programs,
+    }  # fmt: skip
+    out = Path(tempfile.mkdtemp(prefix="calibrate-"))
+    try:
+        (out / "request.json").write_text(json.dumps(request), encoding="utf-8")
+        ended = _run(out, notify)
+        if ended.status != "ok":
+            raise TimingError(ended.error)
+        measured = parse_json((out / "windows.json").read_bytes())
+        texts = {entry["number"]: out / f"{entry['number']}.hlo" for entry in measured["programs"]}
+        return build_windows(measured, programs, {at: path.read_text() for at, path in texts.items() if path.is_file()})
+    finally:
+        shutil.rmtree(out, ignore_errors=True)
+
+
+def _run(out: Path, notify: Callable[[str], None]) -> ProcessEnd:
+    command = Command(
+        argv=[sys.executable, "-P", "-m", MODULE, str(out / "request.json"), str(out)],
+        stderr=out / "stderr",
+        environment={**os.environ, **QUIET},
+        timeout_s=TIMEOUT_S,
+    )
+    stages: list[str] = []
+
+    def tell(_: int, stage: str, __: float) -> None:
+        if stage and stage not in stages:
+            stages.append(stage)
+            notify(stage)
+
+    with Pool[int](tell) as pool:
+        pool.start(0, command)
+        while True:
+            for ended in pool.wait().values():
+                return ended
+
+
+def build_windows(
+    measured: Mapping[str, object], programs: list[dict[str, object]], texts: Mapping[int, str]
+) -> Measured:
+    """The windows with their work, from what the process wrote.  texts: by program, its compiled HLO."""
+    device = _table(measured["device"])
+    chip = Device.of(str(device["kind"]), _coords(device))
+    rows: list[dict[str, object]] = []
+    notes = []
+    for entry in map(_table, _list(measured["programs"])):
+        number = entry["number"]
+        assert isinstance(number, int)
+        program = programs[number]
+        if "error" in entry:
+            notes.append(f"{program['name']} was not measured: {entry['error']}")
+            continue
+        work = count_work(texts[number], chip)
+        if program["kind"] == MATMUL and not work["matrix_flops"]:
+            # A library's kernel, of which the text does not say how much it computes.
+            work["matrix_flops"] = 2.0 * float(str(program["size"])) ** 3 * DEPTH
+        rows += _rows(program, work, _list(entry["windows"]))
+    num_devices = float(str(device["num_devices"]))
+    idle = {"chips": num_devices}
+    rows += _rows({"name": IDLE, "kind": IDLE}, idle, _list(measured.get("idle", [])))
+    cores = device["num_cores"]
+    if device["platform"] == "cpu" and isinstance(cores, int) and cores < num_devices:
+        notes.append(f"{num_devices:.0f} virtual devices share {cores} cores: these are no constants of a device")
+    if not rows:
+        raise TimingError(notes[0] if notes else "nothing was measured")
+    return Measured(table=make_table(rows), device=device, notes=tuple(notes))
+
+
+def _rows(
+    program: Mapping[str, object], work: Mapping[str, float], windows: list[object]
+) -> Iterator[dict[str, object]]:
+    for window in map(_table, windows):
+        calls = float(str(window["calls"]))
+        scaled = {name: amount if name == "chips" else amount * calls for name, amount in work.items()}
+        energy = window["energy_j"] if window["energy_j"] is not None else float("nan")
+        yield {"name": program["name"], "kind": program["kind"], "calls": calls, "time_s": window["time_s"],
+               "energy_j": energy, **scaled}  # fmt: skip
+
+
+def _table(value: object) -> dict[str, object]:
+    assert isinstance(value, dict)
+    return value
+
+
+def _list(value: object) -> list[object]:
+    assert isinstance(value, list)
+    return value
+
+
+def _coords(device: Mapping[str, object]) -> list[list[int]]:
+    return [[int(str(number)) for number in _list(each)] for each in _list(device["coords"])]

@@ -1,0 +1,120 @@
+"""What is fitted to windows: the energy coefficients of a chip and the time constants of docs/model.md."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+import pandas as pd
+
+from compare.calibrate.fit import Estimate, Fit, Terms, fit_terms
+from compare.calibrate.windows import ESTIMATED
+from compare.timing.arrays import Floats
+from compare.timing.energy.coefficients import COMPONENTS, DCN, ICI, MATRIX, MEMORY, STATIC, UNITS, VECTOR
+from compare.timing.timeline import WORK_COLUMNS
+
+ENERGY_UNITS: Mapping[str, str] = MappingProxyType(
+    {MATRIX: "pJ/FLOP", VECTOR: "pJ/op", MEMORY: "pJ/bit", ICI: "pJ/bit", DCN: "pJ/bit", STATIC: "W"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeConstant:
+    """How a constant of the table is made of a fitted coefficient."""
+
+    unit: str
+    is_rate: bool
+    """Whether the coefficient is its inverse: seconds per byte of a constant in bytes per second."""
+
+
+TIME: Mapping[str, TimeConstant] = MappingProxyType(
+    {
+        "dispatch_s": TimeConstant("s", is_rate=False),
+        "cycle_factor": TimeConstant("×", is_rate=False),
+        "matrix_flops_per_s": TimeConstant("FLOP/s", is_rate=True),
+        "vector_ops_per_s": TimeConstant("op/s", is_rate=True),
+        "memory_bytes_per_s": TimeConstant("byte/s", is_rate=True),
+        "launch_s": TimeConstant("s", is_rate=False),
+        "hop_s": TimeConstant("s", is_rate=False),
+        "link_bytes_per_s": TimeConstant("byte/s", is_rate=True),
+        "dcn_launch_s": TimeConstant("s", is_rate=False),
+        "dcn_bytes_per_s": TimeConstant("byte/s", is_rate=True),
+    }
+)
+"""Of one device.  `dispatch_s` is the host's, for each call of a program; the others are those of docs/model.md."""
+_CORE = ("cycle_factor", "matrix_flops_per_s", "vector_ops_per_s")
+_MEMORY = ("memory_bytes_per_s",)
+
+
+def energy_terms(windows: pd.DataFrame) -> Terms:
+    """Joules: every work column × its coefficient, and static power × seconds × chips."""
+    columns = [*(windows[name] for name in WORK_COLUMNS), windows["time_s"] * windows["chips"]]
+    return _terms(COMPONENTS, np.stack([column.to_numpy(np.float64) for column in columns], axis=1))
+
+
+def time_terms(windows: pd.DataFrame) -> Terms:
+    """Seconds: calls and steps of the network add up; of arithmetic and memory the longer counts.
+
+    Where the compiler estimates cycles these stand for the arithmetic, as in the schedule model.
+    """
+    chips = windows["chips"].to_numpy(np.float64)
+    estimated = windows[ESTIMATED].to_numpy(np.float64)
+    counted = np.where(estimated > 0, 0.0, 1.0) / chips
+    column = {name: windows[name].to_numpy(np.float64) for name in windows.columns if name not in ("name", "kind")}
+    amounts = {
+        "dispatch_s": column["calls"],
+        "cycle_factor": estimated,
+        "matrix_flops_per_s": column["matrix_flops"] * counted,
+        "vector_ops_per_s": column["vector_ops"] * counted,
+        "memory_bytes_per_s": column["memory_bytes"] / chips,
+        "launch_s": column["collectives"],
+        "hop_s": column["hops"],
+        "link_bytes_per_s": column["link_bytes"],
+        "dcn_launch_s": column["dcn_transfers"],
+        "dcn_bytes_per_s": column["dcn_bytes"] / chips,
+    }
+    return _terms(tuple(TIME), np.stack([amounts[name] for name in TIME], axis=1), core=_CORE, memory=_MEMORY)
+
+
+def _terms(
+    names: tuple[str, ...], amounts: Floats, *, core: tuple[str, ...] = (), memory: tuple[str, ...] = ()
+) -> Terms:
+    return Terms(
+        names, amounts, np.array([name in core for name in names]), np.array([name in memory for name in names])
+    )
+
+
+def fit_energy(windows: pd.DataFrame) -> Fit:
+    """Coefficients in joules per unit of work, from the windows whose energy was measured."""
+    measured = windows[windows["energy_j"] > 0]
+    return fit_terms(
+        energy_terms(measured), measured["energy_j"].to_numpy(np.float64), groups=measured["name"].to_list()
+    )
+
+
+def fit_time(windows: pd.DataFrame) -> Fit:
+    """Coefficients in seconds per unit of work."""
+    worked = windows[windows["kind"] != "idle"]
+    return fit_terms(time_terms(worked), worked["time_s"].to_numpy(np.float64), groups=worked["name"].to_list())
+
+
+def convert_energy(estimate: Estimate) -> Estimate:
+    """Joules per unit of work -> the unit of the table."""
+    factor = UNITS[estimate.name][ENERGY_UNITS[estimate.name]]
+    return _scale(estimate, 1 / factor)
+
+
+def convert_time(estimate: Estimate) -> Estimate | None:
+    """Seconds per unit of work -> a rate where the constant is one; `None` for a rate without bound."""
+    if not TIME[estimate.name].is_rate:
+        return estimate
+    if estimate.value <= 0 or estimate.high <= 0:
+        return None
+    high = 1 / estimate.low if estimate.low > 0 else float("inf")
+    return Estimate(name=estimate.name, value=1 / estimate.value, low=1 / estimate.high, high=high)
+
+
+def _scale(estimate: Estimate, factor: float) -> Estimate:
+    return Estimate(
+        name=estimate.name, value=estimate.value * factor, low=estimate.low * factor, high=estimate.high * factor
+    )

@@ -1,0 +1,78 @@
+"""The command line of `compare.calibrate`: a device that is measured, or windows that were."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from compare.calibrate.benchmarks import KINDS, SIZES
+from meshes.devices.generations import GENERATIONS
+from meshes.process.command_line import Parser, command_parser, whole_number
+from meshes.process.one_line import quote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What to fit, and where to write it."""
+
+    platform: str
+    kinds: tuple[str, ...]
+    num_devices: int
+    repeats: int
+    windows: Path | None
+    device: str
+    generation: str
+    out: Path
+    json: bool
+
+
+def parse_request(argv: Sequence[str] | None) -> Request:
+    """Ends the process in one line where the request is wrong."""
+    parser = _parser()
+    options = parser.parse_args(argv)
+    if options.out.suffix != ".toml":
+        parser.error(f"--out is {quote(str(options.out))}; it names a TOML file, like calibrated.toml")
+    kinds = tuple(options.only.split(",")) if options.only else KINDS
+    for kind in kinds:
+        if kind not in KINDS:
+            parser.error(f"--only: {quote(kind)} is no benchmark; choose from {', '.join(KINDS)}")
+    if options.windows is None and (options.device or options.generation):
+        parser.error("--device and --generation belong to --windows; a device that is measured names itself")
+    if options.windows is not None and options.only:
+        parser.error("--only belongs to a device that is measured, not to --windows")
+    return Request(
+        platform=options.platform, kinds=kinds, num_devices=options.devices, repeats=options.repeats,
+        windows=options.windows, device=options.device, generation=options.generation, out=options.out,
+        json=options.json,
+    )  # fmt: skip
+
+
+def _parser() -> Parser:
+    parser = command_parser(
+        "compare.calibrate",
+        "Fit the time constants of the schedule model and the energy coefficients of a device: from microbenchmarks "
+        "that run on it through JAX, or from windows that were measured elsewhere.",
+        example="--windows measured.csv --generation v5e --out calibrated.toml",
+    )
+    parser.add_argument(
+        "--platform", choices=list(SIZES), default="cpu", help="which devices of this machine (default: cpu)"
+    )
+    parser.add_argument(
+        "--devices", metavar="N", type=whole_number, default=8, help="virtual devices of a CPU (default: 8)"
+    )
+    parser.add_argument("--only", metavar="KIND,…", default="", help=f"some benchmarks (default: {', '.join(KINDS)})")
+    parser.add_argument(
+        "--repeats", metavar="K", type=whole_number, default=3, help="windows of each program (default: 3)"
+    )
+    parser.add_argument("--windows", metavar="FILE.csv", type=Path, help="measured windows instead; nothing is run")
+    parser.add_argument(
+        "--device", metavar="NAME", default="", help="what --windows were measured on (default: the file)"
+    )
+    parser.add_argument(
+        "--generation", choices=list(GENERATIONS), default="", help="of --windows: the chips that the result is for"
+    )
+    parser.add_argument(
+        "--out", metavar="FILE.toml", type=Path, default=Path("calibrated.toml"),
+        help="the result; windows that are measured lie beside it as CSV (default: calibrated.toml)",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    return parser

@@ -1,0 +1,168 @@
+"""What a calibration says, as data: coefficients, errors, what could not be told apart, and the TOML that keeps it."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from compare.calibrate.constants import ENERGY_UNITS, TIME, convert_energy, convert_time, fit_energy, fit_time
+from compare.calibrate.fit import CONFIDENCE, Estimate, Fit
+from compare.calibrate.windows import Windows
+from compare.timing.errors import TimingError
+
+MOST_VALUE = 1e30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where the windows come from."""
+
+    device: str
+    """As reports name it after *calibrated on*."""
+    generation: str
+    """Of a TPU of the table, or the platform, whose constants are no TPU's; empty: of any chip."""
+    date: str
+    meter: str
+    """What told the energy; empty where nothing did."""
+    runtime: str
+    windows: str
+    """The file of the windows."""
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Time or energy."""
+
+    fit: Fit
+    estimates: tuple[Estimate, ...]
+    """In the units of `ENERGY_UNITS` or `TIME`."""
+
+    @property
+    def median_error(self) -> float:
+        """Of leave-one-out predictions, absolute."""
+        return float(np.median(np.abs(self.fit.errors)))
+
+    @property
+    def largest_error(self) -> float:
+        return float(np.abs(self.fit.errors).max())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """The constants of a device."""
+
+    provenance: Provenance
+    time: Part | None
+    energy: Part | None
+    notes: tuple[str, ...]
+
+    @property
+    def parts(self) -> Iterator[tuple[str, Part, Mapping[str, str]]]:
+        """Each with the units of its estimates."""
+        if self.time:
+            yield "time", self.time, {name: row.unit for name, row in TIME.items()}
+        if self.energy:
+            yield "energy", self.energy, ENERGY_UNITS
+
+
+def calibrate(windows: Windows, provenance: Provenance) -> Calibration:
+    """Fit times, and energy where it was measured.  `TimingError`, one line, where neither can be."""
+    notes = list(windows.notes)
+    time = energy = None
+    try:
+        fit = fit_time(windows.table)
+        time = Part(fit=fit, estimates=tuple(filter(None, map(convert_time, fit.estimates))))
+    except TimingError as error:
+        if not windows.have_energy:
+            raise
+        notes.append(f"times are not fitted: {error}")
+    if windows.have_energy:
+        try:
+            fit = fit_energy(windows.table)
+            energy = Part(fit=fit, estimates=tuple(map(convert_energy, fit.estimates)))
+        except TimingError as error:
+            if time is None:
+                raise
+            notes.append(f"energy is not fitted: {error}")
+    else:
+        notes.append("energy is not fitted: no window has any")
+    return Calibration(provenance=provenance, time=time, energy=energy, notes=tuple(notes))
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def format_toml(calibration: Calibration) -> str:
+    """The file that `--power` and the schedule model read."""
+    origin = calibration.provenance
+    lines = ["# Written by python -m compare.calibrate; docs/calibration.md says how.", ""]
+    on = f"{origin.device}, {origin.date}" if origin.date else origin.device
+    lines += [f"name = {_text(origin.device)}"]
+    lines += [f"generation = {_text(origin.generation)}"] if origin.generation else []
+    lines += [f"calibrated-on = {_text(on)}", "", "[provenance]"]
+    for name in ("device", "date", "runtime", "meter", "windows", "sha256"):
+        if getattr(origin, name):
+            lines.append(f"{name} = {_text(getattr(origin, name))}")
+    for name, part, _ in calibration.parts:
+        lines += [f"{name}_windows = {part.fit.num_windows}",
+                  f"{name}_leave_one_out_median = {part.median_error:.4g}",
+                  f"{name}_leave_one_out_largest = {part.largest_error:.4g}"]  # fmt: skip
+        collinear = [" and ".join(group) for group in part.fit.collinear]
+        lines += [f"{name}_not_told_apart = {json.dumps(collinear)}"] if collinear else []
+    for name, part, units in calibration.parts:
+        for estimate in part.estimates:
+            high = estimate.high if estimate.high < MOST_VALUE else MOST_VALUE
+            lines += [
+                "",
+                f"[{name}.{estimate.name}]",
+                f"value = {estimate.value:.6g}",
+                f"low = {_below(estimate.low, estimate.value)}",
+                f"high = {_above(high, estimate.value)}",
+                f"unit = {_text(units[estimate.name])}",
+                f"source = {_text(f'fit of {part.fit.num_windows} windows, {CONFIDENCE:.0%} interval')}",
+                'standing = "measured"',
+            ]
+    return "\n".join(lines) + "\n"
+
+
+def to_json(calibration: Calibration) -> dict[str, object]:
+    """The same as one JSON document, with the prediction of each left-out window."""
+    return {
+        "provenance": {name: getattr(calibration.provenance, name) for name in Provenance.__slots__},
+        **{name: _part_json(part, units) for name, part, units in calibration.parts},
+        "notes": list(calibration.notes),
+    }
+
+
+def _part_json(part: Part, units: Mapping[str, str]) -> dict[str, object]:
+    return {
+        "windows": part.fit.num_windows,
+        "constants": {
+            each.name: {"value": each.value, "low": each.low, "high": each.high if each.high < MOST_VALUE else None,
+                        "unit": units[each.name]}
+            for each in part.estimates
+        },
+        "not_told_apart": [list(group) for group in part.fit.collinear],
+        "not_seen": list(part.fit.unseen),
+        "leave_one_out": {"median": part.median_error, "largest": part.largest_error,
+                          "errors": [round(float(error), 6) for error in part.fit.errors]},
+    }  # fmt: skip
+
+
+def _text(words: str) -> str:
+    return json.dumps(words, ensure_ascii=False)
+
+
+def _below(bound: float, value: float) -> str:
+    """Rounded bounds stay on their side of the rounded value."""
+    return f"{min(bound, float(f'{value:.6g}')):.6g}"
+
+
+def _above(bound: float, value: float) -> str:
+    return f"{max(bound, float(f'{value:.6g}')):.6g}"

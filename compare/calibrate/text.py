@@ -1,0 +1,34 @@
+"""A calibration in a terminal."""
+
+from collections.abc import Iterator, Mapping
+
+from compare.calibrate.fit import CONFIDENCE
+from compare.calibrate.result import MOST_VALUE, Calibration, Part
+
+
+def list_lines(calibration: Calibration) -> Iterator[str]:
+    """The constants with their intervals, the errors, and what could not be fitted."""
+    yield f"calibrated on {calibration.provenance.device}"
+    for name, part, units in calibration.parts:
+        yield f"{name}, from {part.fit.num_windows} windows ({CONFIDENCE:.0%} intervals):"
+        yield from _constants(part, units)
+        yield (
+            f"  each benchmark predicted from all others: median error {part.median_error:.1%}, "
+            f"largest {part.largest_error:.1%}"
+        )
+        for group in part.fit.collinear:
+            yield (
+                f"  not fitted: the windows cannot tell {' and '.join(group)} apart; "
+                "add windows in which one of them varies alone"
+            )
+        if part.fit.unseen:
+            yield f"  not fitted: no window shows {', '.join(part.fit.unseen)}"
+    for note in calibration.notes:
+        yield f"note: {note}"
+
+
+def _constants(part: Part, units: Mapping[str, str]) -> Iterator[str]:
+    width = max((len(each.name) for each in part.estimates), default=0)
+    for each in part.estimates:
+        high = f"{each.high:.4g}" if each.high < MOST_VALUE else "∞"
+        yield f"  {each.name:<{width}}  {each.value:.4g} {units[each.name]} ({each.low:.4g} to {high})"

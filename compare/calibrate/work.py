@@ -1,0 +1,92 @@
+"""The work of one call of a benchmark's program, counted from its compiled text as a report counts a step's."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compare.hlo.collective import Collective
+from compare.hlo.collectives.collectives import collectives
+from compare.hlo.text.module import Module, read
+from compare.timing.energy.coefficients import DCN
+from compare.timing.model.algorithms import read_algorithm
+from compare.timing.model.costs import estimated_cycles
+from compare.timing.model.exchange import LinkTraffic, route_collective
+from compare.timing.model.links import Torus
+from compare.timing.work.arithmetic import ArithmeticCounts
+from compare.timing.work.memory import MemoryTraffic, is_free
+from meshes.devices.generations import GENERATIONS, Generation
+from meshes.devices.topology import Place
+
+KINDS = {
+    "v4": ("TPU v4",), "v5e": ("TPU v5 lite", "TPU v5e"), "v5p": ("TPU v5", "TPU v5p"),
+    "v6e": ("TPU v6 lite", "TPU v6e"), "tpu7x": ("TPU7x", "TPU v7x"),
+}  # fmt: skip
+"""Generation -> how JAX names its devices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What the benchmarks ran on."""
+
+    generation: Generation | None
+    """`None` for what is no TPU of the table."""
+    places: tuple[Place, ...]
+    """Of each device, empty where they are not known: every device then is a neighbour on one ring."""
+
+    @classmethod
+    def of(cls, kind: str, coords: Sequence[Sequence[int]]) -> "Device":
+        """kind: JAX's `device_kind`; coords: x, y, z and core of each device."""
+        names = [name for name, kinds in KINDS.items() if kind in kinds]
+        places = tuple(Place(0, *each) for each in coords if len(each) == 4)
+        return cls(GENERATIONS[names[0]] if names else None, places if len(places) == len(coords) else ())
+
+    def torus(self, num_devices: int) -> Torus:
+        """Of the first so many devices."""
+        if not self.places or self.generation is None:
+            ring = tuple(Place(0, index, 0, 0, 0) for index in range(num_devices))
+            return Torus(ring, (num_devices, 1, 1), (True, False, False))
+        places = self.places[:num_devices]
+        x, y, z = (1 + max(place[1 + side] for place in self.places) for side in range(3))
+        wraps = (*self.generation.wraps((x, y, z)[: self.generation.torus_dims]), False)[:3]
+        return Torus(places, (x, y, z), (wraps[0], wraps[1], wraps[2]))
+
+
+def count_work(text: str, device: Device) -> dict[str, float]:
+    """Columns of `windows.WORK` and `chips`, of one call: totals of all devices, and steps on the way of one."""
+    module = read(text)
+    rows = collectives(module, {})
+    num_devices = max(module.num_devices or 1, 1)
+    totals = _count_instructions(module, {row.name for row in rows}, device)
+    work = {name: totals[name] * num_devices for name in ("matrix_flops", "vector_ops", "memory_bytes")}
+    work |= {"estimated_s": totals["estimated_s"], "chips": float(num_devices)}
+    torus = device.torus(num_devices)
+    steps = dict.fromkeys(("collectives", "hops", "link_bytes", "ici_byte_hops"), 0.0)
+    for row in rows:
+        if row.network == DCN:
+            continue
+        traffic = _route(row, torus)
+        steps["collectives"] += 1
+        steps["hops"] += float(traffic.hops.max(initial=0))
+        steps["link_bytes"] += float(traffic.load.max(initial=0)) * row.payload_bytes
+        steps["ici_byte_hops"] += float(traffic.hop_share.sum()) * row.payload_bytes
+    return work | steps
+
+
+def _route(row: Collective, torus: Torus) -> LinkTraffic:
+    return route_collective(row.kind, row.mesh_groups, torus, read_algorithm(row.kind, row.text))
+
+
+def _count_instructions(module: Module, communication: set[str], device: Device) -> dict[str, float]:
+    """Of one device; estimates count for products alone, whose cycles are held against measurements."""
+    arithmetic, memory = ArithmeticCounts(), MemoryTraffic()
+    clock = device.generation.clock_hz if device.generation else None
+    totals = dict.fromkeys(("matrix_flops", "vector_ops", "memory_bytes", "estimated_s"), 0.0)
+    for item in module.entry:
+        if item.name in communication or is_free(item) or item.opcode.endswith(("-start", "-done", "-update")):
+            continue
+        counts = arithmetic.of(item)
+        totals["matrix_flops"] += counts.matrix_flops
+        totals["vector_ops"] += counts.vector_ops
+        totals["memory_bytes"] += memory.of(item)
+        if clock and counts.matrix_flops:
+            totals["estimated_s"] += (estimated_cycles(item) or 0) / clock
+    return totals

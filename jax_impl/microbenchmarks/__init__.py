@@ -1,0 +1,1 @@
+"""Small programs that are timed on this machine's devices, for `compare.calibrate`."""

@@ -1,0 +1,104 @@
+"""`python -m compare.calibrate`: from windows, and on the CPU devices of this machine."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from compare.calibrate.__main__ import main
+from compare.calibrate.windows import read_windows, write_windows
+from compare.timing.energy.power_file import read_power
+from compare.timing.errors import TimingError
+from tests.compare.calibrate.planted import JOULES, windows
+from tests.places import ROOT
+
+
+@pytest.fixture
+def csv(tmp_path):
+    write_windows(windows(0), tmp_path / "lab.csv")
+    return tmp_path / "lab.csv"
+
+
+def test_windows_become_a_file_that_power_reads(csv, capsys):
+    out = csv.with_suffix(".toml")
+    assert main(["--windows", str(csv), "--generation", "v5e", "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("calibrated on lab\ntime, from 48 windows (95% intervals):\n")
+    assert "each benchmark predicted from all others: median error 1." in said
+    assert "not fitted: no window shows dcn" in said
+    chip = read_power(out, generation="v5e")
+    assert chip.calibrated_on == "lab"
+    for name in ("matrix", "static"):
+        row = chip.of[name]
+        assert row.low <= JOULES[name] <= row.high
+        assert (row.standing, row.source) == ("measured", "fit of 50 windows, 95% interval")
+    with pytest.raises(TimingError, match="these coefficients are of 'v5e', the chips are v6e"):
+        read_power(out, generation="v6e")
+
+
+def test_one_document_has_what_is_printed(csv, capsys):
+    assert main(["--windows", str(csv), "--out", str(csv.with_suffix(".toml")), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["energy"]["constants"]["static"]["unit"] == "W"
+    assert said["time"]["not_seen"] == ["cycle_factor", "dcn_launch_s", "dcn_bytes_per_s"]
+    assert len(said["time"]["leave_one_out"]["errors"]) == 48
+    assert said["provenance"]["windows"] == "lab.csv"
+
+
+def test_what_cannot_be_told_apart_is_exit_status_1(tmp_path, capsys):
+    """ICI and DCN always go together; all else stands."""
+    table = windows(0)
+    table["dcn_bytes"] = table["ici_byte_hops"]
+    write_windows(table, tmp_path / "both.csv")
+    assert main(["--windows", str(tmp_path / "both.csv"), "--out", str(tmp_path / "both.toml")]) == 1
+    assert "not fitted: the windows cannot tell ici and dcn apart" in capsys.readouterr().out
+    written = (tmp_path / "both.toml").read_text()
+    assert "[energy.static]" in written
+    assert "[energy.ici]" not in written
+    assert 'energy_not_told_apart = ["ici and dcn"]' in written
+
+
+def test_windows_without_energy_give_times(tmp_path, capsys):
+    write_windows(windows(0).assign(energy_j=float("nan")), tmp_path / "times.csv")
+    assert main(["--windows", str(tmp_path / "times.csv"), "--out", str(tmp_path / "times.toml")]) == 0
+    assert "note: energy is not fitted: no window has any" in capsys.readouterr().out
+
+
+REFUSED = [
+    (["--out", "here.json"], "it names a TOML file, like calibrated.toml"),
+    (["--only", "matmull"], "'matmull' is no benchmark; choose from matmul, copy"),
+    (["--generation", "v5e"], "--device and --generation belong to --windows"),
+    (["--windows", "a.csv", "--only", "copy"], "--only belongs to a device that is measured"),
+]
+
+
+@pytest.mark.parametrize(("words", "line"), REFUSED)
+def test_a_wrong_request_is_one_line(words, line, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert line in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_on_cpu_devices_it_runs_end_to_end(tmp_path):
+    """Products, copies and all-reduces on eight devices; times only, which are no device's on few cores."""
+    words = ["--only", "matmul,copy,all-reduce", "--repeats", "2", "--out", str(tmp_path / "cpu.toml"), "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "compare.calibrate", *words], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert done.returncode in (0, 1), done.stderr
+    said = json.loads(done.stdout)
+    assert "energy" not in said
+    assert said["provenance"]["device"] == "cpu (8 devices)"
+    table = read_windows(tmp_path / "cpu.windows.csv").table
+    assert table["kind"].value_counts().to_dict() == {"matmul": 6, "copy": 6, "all-reduce": 12}
+    product = table[table["name"] == "matmul 256"].iloc[0]
+    assert product["matrix_flops"] == product["calls"] * 4 * 2 * 256**3
+    sums = table[table["name"] == "all-reduce 256 KiB over 8"].iloc[0]
+    assert sums["link_bytes"] == sums["calls"] * 4 * 2**18 * 7 / 8
+    # A core does more than 10^8 and less than 10^13 FLOP/s; a unit or a loop miscounted is further off.
+    assert 1e8 < (product["matrix_flops"] / product["time_s"]) < 1e13
+    with pytest.raises(TimingError, match="these coefficients are of 'cpu', the chips are v5e"):
+        read_power(tmp_path / "cpu.toml", generation="v5e")

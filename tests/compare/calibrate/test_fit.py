@@ -1,0 +1,157 @@
+"""Planted constants come back from noisy windows; what windows cannot tell is refused by name."""
+
+import numpy as np
+import pytest
+
+from compare.calibrate.constants import (
+    convert_energy,
+    convert_time,
+    energy_terms,
+    fit_energy,
+    fit_time,
+    time_terms,
+)
+from compare.calibrate.fit import Terms, find_collinear
+from compare.calibrate.windows import make_table
+from compare.timing.errors import TimingError
+from tests.compare.calibrate.planted import JOULES, SECONDS, coefficients, windows
+
+SEEDS = range(60)
+
+
+def test_planted_constants_come_back_within_their_intervals():
+    """95 % intervals hold the truth 95 times in 100: of 60 seeds at least 51, 1 chance in 10,000 of fewer."""
+    hits: dict[str, int] = {}
+    for seed in SEEDS:
+        table = windows(seed)
+        for each in map(convert_energy, fit_energy(table).estimates):
+            hits[each.name] = hits.get(each.name, 0) + (each.low <= JOULES[each.name] <= each.high)
+        for each in filter(None, map(convert_time, fit_time(table).estimates)):
+            hits[each.name] = hits.get(each.name, 0) + (each.low <= SECONDS[each.name] <= each.high)
+    planted = [name for name, value in {**JOULES, **SECONDS}.items() if value]
+    assert set(hits) == set(planted)
+    assert {name: count for name, count in hits.items() if count < 51} == {}
+
+
+def test_intervals_are_no_wider_than_the_noise_allows():
+    """A product of 4096 takes 1.4 ms at the planted peak, and 2 % of noise in 8 windows leaves about 2 %."""
+    for each in filter(None, map(convert_time, fit_time(windows(1)).estimates)):
+        if each.name in ("matrix_flops_per_s", "memory_bytes_per_s", "link_bytes_per_s"):
+            assert each.high / each.low < 1.08
+
+
+def test_without_noise_the_constants_are_exact():
+    table = windows(0, noise=0.0)
+    for each in map(convert_energy, fit_energy(table).estimates):
+        assert each.value == pytest.approx(JOULES[each.name], rel=1e-9)
+    for each in filter(None, map(convert_time, fit_time(table).estimates)):
+        assert each.value == pytest.approx(SECONDS[each.name], rel=1e-9)
+
+
+def test_a_held_out_window_is_predicted():
+    """A benchmark of other sizes, which the fit never saw, from the coefficients of all others."""
+    table = windows(3)
+    work = {"calls": 50, "chips": 4, "collectives": 50, "hops": 300, "link_bytes": 50 * 1e6, "ici_byte_hops": 4e8,
+            "memory_bytes": 4 * 50 * 3e7}  # fmt: skip
+    held_out = make_table([{"name": "held out", **work, "time_s": 1.0}])
+    truth = time_terms(held_out).predict(coefficients())
+    fitted = {each.name: each.value for each in fit_time(table).estimates}
+    terms = time_terms(held_out)
+    predicted = terms.predict(np.array([fitted.get(name, 0.0) for name in terms.names]))
+    # 50 × (30 µs + 30 MB ÷ 1 TB/s + 5 µs + 6 × 1 µs + 1 MB ÷ 40 GB/s)
+    assert truth[0] == pytest.approx(50 * (30e-6 + 30e-6 + 5e-6 + 6e-6 + 25e-6))
+    assert predicted[0] == pytest.approx(truth[0], rel=0.02)
+
+
+def test_the_error_of_a_benchmark_is_that_of_its_prediction_from_all_others():
+    """Both windows of `copy 16` take twice as long as its bytes do: left out together, their prediction is half."""
+    table = windows(0, noise=0.0)
+    odd = table["name"] == "copy 16"
+    table.loc[odd, "time_s"] *= 2
+    errors = fit_time(table).errors
+    worked = table[table["kind"] != "idle"]["name"].to_numpy()
+    assert errors[worked == "copy 16"] == pytest.approx([-0.5, -0.5], abs=1e-6)
+
+
+def test_of_arithmetic_and_memory_the_longer_counts():
+    """10 s of arithmetic beside 1 s of memory take 10 s, and the other way round."""
+    both = Terms(("a", "m"), np.array([[10.0, 1.0], [1.0, 10.0]]), np.array([True, False]), np.array([False, True]))
+    assert both.predict(np.ones(2)).tolist() == [10, 10]
+
+
+def test_collinear_windows_are_refused_by_name():
+    """Copies of one speed alone: what their bytes cost and what their seconds cost cannot be told apart."""
+    copies = make_table([
+        {"name": f"copy {k}", "kind": "copy", "memory_bytes": k * 1e11, "time_s": k * 0.1, "energy_j": k * 14.4}
+        for k in range(1, 9)
+    ])  # fmt: skip
+    with pytest.raises(TimingError, match="the 8 windows cannot tell memory and static apart; add windows"):
+        fit_energy(_jitter(copies))
+
+
+def test_what_can_be_told_is_fitted_beside_what_cannot():
+    """Idle windows and products determine static and matrix; ICI and DCN always go together."""
+    rows = [{"name": "idle", "time_s": 1.0, "energy_j": 100.0}] * 3
+    rows += [
+        {"name": f"matmul {k}", "matrix_flops": k * 1e13, "time_s": 0.5, "energy_j": 50 + 6.0 * k} for k in (1, 2, 4)
+    ]
+    rows += [
+        {
+            "name": f"send {k}",
+            "ici_byte_hops": k * 1e10,
+            "dcn_bytes": k * 1e10,
+            "time_s": 1.0,
+            "energy_j": 100 + 2.0 * k,
+        }
+        for k in (1, 5, 20)
+    ]
+    fit = fit_energy(_jitter(make_table(rows)))
+    assert fit.collinear == (("ici", "dcn"),)
+    told = {each.name: each.value for each in map(convert_energy, fit.estimates)}
+    assert told == {"matrix": pytest.approx(0.6, rel=0.02), "static": pytest.approx(100, rel=0.02)}
+    assert fit.unseen == ("vector", "memory")
+
+
+def _jitter(table):
+    random = np.random.default_rng(0)
+    return table.assign(energy_j=table["energy_j"] * (1 + 0.001 * random.standard_normal(len(table))))
+
+
+def test_collinearity_is_by_condition_index_and_share_of_variance():
+    """Columns that differ by one part in 1000; a third that has nothing to do with them."""
+    first = np.array([1.0, 2.0, 3.0, 4.0, 0.0])
+    design = np.stack([first, first * [1.001, 0.999, 1.001, 0.999, 1.0], [0, 0, 0, 1, 5.0]], axis=1)
+    assert find_collinear(design, ["a", "b", "c"]) == [("a", "b")]
+    apart = np.stack([first, first[::-1], [0, 0, 0, 1, 5.0]], axis=1)
+    assert find_collinear(apart, ["a", "b", "c"]) == []
+
+
+def test_windows_that_do_not_vary_are_refused():
+    rows = [{"name": "step", "matrix_flops": 1e12, "memory_bytes": 1e9, "time_s": 1.0, "energy_j": 100.0}] * 6
+    with pytest.raises(TimingError, match=r"the windows do not vary: in all 6 of them matrix, memory, static stand in"):
+        fit_energy(make_table(rows))
+
+
+def test_too_few_windows_are_refused():
+    rows = [{"name": f"{k}", "matrix_flops": k * 1e12, "time_s": 1.0, "energy_j": 100.0 + k} for k in (1, 2)]
+    with pytest.raises(TimingError, match=r"2 windows for 2 coefficients \(matrix, static\): at least 3 are needed"):
+        fit_energy(make_table(rows))
+
+
+def test_a_coefficient_at_its_bound_is_zero_with_an_upper_end():
+    """The more FLOPs, the less energy: no negative coefficient, and an interval that begins at 0."""
+    rows = [{"name": f"{k}", "matrix_flops": k * 1e12, "time_s": 1.0, "energy_j": 100.0 - 0.1 * k} for k in range(6)]
+    matrix = next(each for each in fit_energy(make_table(rows)).estimates if each.name == "matrix")
+    assert (matrix.value, matrix.low) == (0, 0)
+    assert matrix.high >= 0
+
+
+def test_terms_have_the_amounts_of_one_device_for_times_and_of_all_for_energy():
+    table = make_table([{"name": "w", "chips": 4, "calls": 2, "memory_bytes": 8e9, "time_s": 0.5}])
+    assert time_terms(table).amounts[0].tolist() == [2, 0, 0, 0, 2e9, 0, 0, 0, 0, 0]
+    assert energy_terms(table).amounts[0].tolist() == [0, 0, 8e9, 0, 0, 2.0]
+
+
+def test_estimated_cycles_stand_for_the_arithmetic_that_they_estimate():
+    table = make_table([{"name": "w", "matrix_flops": 1e12, "estimated_s": 0.01, "time_s": 0.5}])
+    assert time_terms(table).amounts[0, 1:3].tolist() == [0.01, 0]
