@@ -4,14 +4,26 @@ import argparse
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import log2
 from pathlib import Path
 
 import numpy as np
 
 from compare.timing.errors import TimingError
-from compare.timing.network.machines.changes import SCALES, scale_machine, set_algorithms, set_value
-from compare.timing.network.machines.machine import Machine
+from compare.timing.network.machines.changes import (
+    BANDWIDTH,
+    DCN,
+    ICI,
+    LATENCY,
+    LAUNCH,
+    MEMORY,
+    SCALES,
+    scale_machine,
+    set_algorithms,
+    set_value,
+)
+from compare.timing.network.machines.machine import KINDS, Machine
 from compare.timing.network.machines.machine_file import read_machine
 from compare.timing.network.machines.tpu import tpu_machine
 from compare.timing.network.machines.words import choose_algorithm
@@ -19,7 +31,11 @@ from compare.timing.network.programs.simulation import Simulation
 from meshes.process.command_line import Parser, command_parser, whole_number
 from meshes.process.one_line import quote
 
-COMPUTE = "compute"
+COMPUTE, MACHINE = "compute", "machine"
+_TITLES = {
+    BANDWIDTH: "bandwidth", ICI: "ICI bandwidth", DCN: "DCN bandwidth", LATENCY: "latency", LAUNCH: "launch latency",
+    MEMORY: "memory bandwidth of reductions", COMPUTE: "speed of compute", MACHINE: "machines",
+}  # fmt: skip
 _SWEEP = re.compile(r"([a-z][\w.-]*)=([^:=]+):([^:=]+)(?::(log|linear))?", re.ASCII)
 _POINTS = 13
 _MOST_POINTS = 200
@@ -30,13 +46,25 @@ class Sweep:
     """One number of the machine over a range."""
 
     word: str
-    """Of `scale_machine`, `compute`, or a key of the machine's file."""
-    values: tuple[float, ...]
-    is_log: bool
+    """Of `scale_machine`, `compute`, `machine`, a kind of collective, or a key of the machine's file."""
+    values: tuple[float | str, ...]
+    """Words of a list: machines, algorithms, values of a key."""
+    is_log: bool = False
 
     @property
     def is_factor(self) -> bool:
         return self.word in SCALES or self.word == COMPUTE
+
+    @property
+    def is_list(self) -> bool:
+        return any(isinstance(value, str) for value in self.values)
+
+    @property
+    def what(self) -> str:
+        """In words, as a title has it: `ICI bandwidth`."""
+        if self.word in KINDS:
+            return f"algorithms of {self.word}"
+        return _TITLES.get(self.word, self.word)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +96,13 @@ class WhatIf:
                 simulation, machine=replace(simulation.machine, name=f"{simulation.machine.name} with {words}")
             )
         return simulation
+
+    def point(self, topology: str, value: float | str) -> Simulation:
+        """At one value of the sweep.  Raises `TimingError`."""
+        assert self.sweep is not None
+        if self.sweep.word == MACHINE:
+            return replace(self, machine=str(value)).simulation(topology)
+        return change_point(self.simulation(topology), self.sweep, value)
 
 
 def scale_by(simulation: Simulation, word: str, value: str) -> Simulation:
@@ -103,11 +138,12 @@ CHANGES: dict[str, Callable[[Simulation, str, str], Simulation]] = {
 }  # fmt: skip
 
 
-def change_point(simulation: Simulation, sweep: Sweep, value: float) -> Simulation:
-    """The machine at one point of a sweep."""
-    if sweep.is_factor:
-        return scale_by(simulation, sweep.word, repr(value))
-    return _set(simulation, sweep.word, repr(value))
+def change_point(simulation: Simulation, sweep: Sweep, value: float | str) -> Simulation:
+    """The machine at one point of a sweep over one of its own numbers or words."""
+    if sweep.word in KINDS:
+        return _algorithm(simulation, sweep.word, str(value))
+    change = scale_by if sweep.is_factor else _set
+    return change(simulation, sweep.word, value if isinstance(value, str) else repr(value))
 
 
 def _split(change: str, option: str) -> tuple[str, str]:
@@ -150,7 +186,10 @@ def what_if_parser() -> Parser:
         help="copies of the programs side by side, as over an outer data-parallel axis (default: 1)",
     )  # fmt: skip
     parser.add_argument(
-        "--sweep", metavar="WORD=FROM:TO[:log]", help="over a word of --scale or a key of --set, like ici=0.25:8:log"
+        "--sweep",
+        metavar="WORD=FROM:TO[:log]|WORD=A,B,…",
+        help="over a word of --scale or a key of --set, like ici=0.25:8:log or dims.0.kind=ring,switch; over machines, "
+        "machine=v5e:2x4,v6e:2x4; over algorithms, all-reduce=ring,direct",
     )
     parser.add_argument(
         "--points", metavar="N", type=whole_number, help=f"of a sweep (default: {_POINTS}; of log two an octave)"
@@ -198,9 +237,17 @@ def _read(options: argparse.Namespace) -> WhatIf:
 
 
 def _parse_sweep(words: str, points: int | None) -> Sweep:
+    word, equals, rest = words.partition("=")
+    if equals and ("," in rest or word in (MACHINE, *KINDS)):
+        if points is not None:
+            raise TimingError(f"--points belongs to a range, not to the list {quote(rest)}")
+        return Sweep(word, _parse_list(word, rest))
     match = _SWEEP.fullmatch(words)
     if not match:
-        raise TimingError(f"--sweep: {quote(words)} is no range; write one like ici=0.25:8:log")
+        raise TimingError(
+            f"--sweep: {quote(words)} is no range; write one like ici=0.25:8:log, or a list like "
+            "machine=v5e:2x4,v6e:2x4"
+        )
     try:
         low, high = float(match[2]), float(match[3])
     except ValueError:
@@ -215,3 +262,19 @@ def _parse_sweep(words: str, points: int | None) -> Sweep:
         raise TimingError(f"--points: 2 to {_MOST_POINTS}, not {points}")
     values = np.geomspace(low, high, points) if is_log else np.linspace(low, high, points)
     return Sweep(match[1], tuple(float(f"{value:.6g}") for value in values), is_log)
+
+
+def _parse_list(word: str, text: str) -> tuple[float | str, ...]:
+    """Ascending numbers, or words in their order."""
+    values = [each.strip() for each in text.split(",")]
+    if not 2 <= len(values) <= _MOST_POINTS or not all(values) or len(set(values)) < len(values):
+        raise TimingError(f"--sweep: a list has 2 to {_MOST_POINTS} values, each once, not {quote(text)}")
+    if word in (MACHINE, *KINDS):
+        return tuple(values)
+    try:
+        numbers = [float(each) for each in values]
+    except ValueError:
+        return tuple(values)
+    if not all(0 < low < high <= 1e15 for low, high in pairwise(numbers)):
+        raise TimingError(f"--sweep: ascending numbers more than 0, not {quote(text)}")
+    return tuple(numbers)

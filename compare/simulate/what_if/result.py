@@ -1,9 +1,10 @@
 """What a run does on other machines."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from compare.simulate.what_if.request import Sweep, WhatIf, change_point
+from compare.simulate.what_if.framework import FrameworkInduced, compare_frameworks
+from compare.simulate.what_if.request import WhatIf
 from compare.simulate.what_if.subjects import Outcome, Subject, simulate_subject
 from compare.timing.network.machines.changes import BANDWIDTH, scale_machine
 from compare.timing.network.machines.tpu import tpu_machine
@@ -31,7 +32,11 @@ class SubjectResult:
     """With the most bandwidth that was tried: what is left is latency."""
     enough: float | None
     """The least factor of bandwidth from which twice as much shortens the step by less than `NO_LONGER_MATTERS` %."""
-    sweep: tuple[tuple[float, Outcome], ...] = ()
+    bytes_per_ns: tuple[float, ...]
+    """Of a link of each dim, distinct ones."""
+    induced: FrameworkInduced | None
+    """`None` where no other framework's program can be compared."""
+    sweep: tuple[tuple[float | str, Outcome], ...] = ()
     best: tuple[BestAlgorithm, ...] = ()
 
     @property
@@ -41,60 +46,70 @@ class SubjectResult:
 
     @property
     def hidden_by_twice_ns(self) -> float:
-        """Of the exposed time that frameworks induce, what twice the bandwidth removes."""
-        return self.outcome.induced_ns - self.twice.induced_ns
+        """Of the avoidable exposed time, what twice the bandwidth removes."""
+        return self.outcome.total_avoidable_ns - self.twice.total_avoidable_ns
 
 
 def simulate_run(request: WhatIf, subjects: Sequence[Subject]) -> list[SubjectResult]:
     """Every program on the requested machine.  Raises `TimingError` where one does not fit."""
+    faster: dict[tuple[int, float], Outcome] = {}
+
+    def speed_up(subject: Subject, factor: float) -> Outcome:
+        key = id(subject), factor
+        if key not in faster:
+            simulation = request.simulation(subject.topology)
+            if factor != 1:
+                machine = scale_machine(simulation.machine, BANDWIDTH, factor)
+                simulation = replace(simulation, machine=machine)
+            faster[key] = simulate_subject(subject, simulation)
+        return faster[key]
+
+    for subject in subjects:
+        speed_up(subject, 1.0)  # what does not fit is named by its default program
+    induced = compare_frameworks(subjects, speed_up, _find_enough, _MOST_FACTOR)
     results = []
     for subject in subjects:
         simulation = request.simulation(subject.topology)
         own = Simulation(machine=tpu_machine(subject.topology))
-        outcome = simulate_subject(subject, simulation)
-        enough, unlimited = _find_enough(subject, simulation)
+
+        def matters(factor: float, subject: Subject = subject) -> bool:
+            return _shortened(speed_up(subject, factor), speed_up(subject, 2 * factor)) >= NO_LONGER_MATTERS
+
         results.append(
             SubjectResult(
                 subject=subject,
                 machine=simulation.label.removeprefix("simulated on "),
                 on_own=None if simulation == own else simulate_subject(subject, own),
-                outcome=outcome,
-                twice=_faster(subject, simulation, 2.0),
-                unlimited=unlimited,
-                enough=enough,
-                sweep=_sweep(subject, simulation, request.sweep) if request.sweep else (),
+                outcome=speed_up(subject, 1.0),
+                twice=speed_up(subject, 2.0),
+                unlimited=speed_up(subject, _MOST_FACTOR),
+                enough=_find_enough(matters),
+                bytes_per_ns=tuple(dict.fromkeys(dim.bytes_per_ns for dim in simulation.machine.dims)),
+                induced=induced.get((subject.arm, subject.phase)),
+                sweep=_sweep(subject, request),
                 best=tuple(list_best(subject.program, simulation)) if request.best else (),
             )
         )
     return results
 
 
-def _sweep(subject: Subject, simulation: Simulation, sweep: Sweep) -> tuple[tuple[float, Outcome], ...]:
-    return tuple((value, simulate_subject(subject, change_point(simulation, sweep, value))) for value in sweep.values)
+def _sweep(subject: Subject, request: WhatIf) -> tuple[tuple[float | str, Outcome], ...]:
+    values = request.sweep.values if request.sweep else ()
+    return tuple((value, simulate_subject(subject, request.point(subject.topology, value))) for value in values)
 
 
-def _faster(subject: Subject, simulation: Simulation, factor: float) -> Outcome:
-    machine = scale_machine(simulation.machine, BANDWIDTH, factor)
-    return simulate_subject(subject, replace(simulation, machine=machine))
-
-
-def _find_enough(subject: Subject, simulation: Simulation) -> tuple[float | None, Outcome]:
-    """(the factor, the outcome with the most bandwidth), by bisection: more bandwidth is worth ever less."""
-    unlimited = _faster(subject, simulation, _MOST_FACTOR)
-
-    def matters(factor: float) -> bool:
-        now, twice = (_faster(subject, simulation, factor * each) for each in (1.0, 2.0))
-        return _shortened(now, twice) >= NO_LONGER_MATTERS
-
-    if matters(_MOST_FACTOR):
-        return None, unlimited
+def _find_enough(matters: Callable[[float], bool]) -> float | None:
+    """The least factor of bandwidth at which something no longer matters, by bisection: more bandwidth is worth ever
+    less.  `None` where it matters at every factor that is tried."""
     low, high = 1 / 64, _MOST_FACTOR
+    if matters(high):
+        return None
     if not matters(low):
-        return low, unlimited
+        return low
     while high / low > _CLOSE:
         middle = (low * high) ** 0.5
         low, high = (middle, high) if matters(middle) else (low, middle)
-    return high, unlimited
+    return high
 
 
 def _shortened(outcome: Outcome, faster: Outcome) -> float:
@@ -123,6 +138,15 @@ def _result_json(each: SubjectResult) -> dict[str, object]:
         "twice_the_bandwidth": _outcome_json(each.twice),
         "unlimited_bandwidth": _outcome_json(each.unlimited),
         "enough_bandwidth": each.enough and round(each.enough, 3),
+        "link_bytes_per_ns": list(each.bytes_per_ns),
+        "framework_induced": each.induced
+        and {
+            "cell": each.induced.cell,
+            "exposed_ns": round(each.induced.now_ns, 3),
+            "twice_the_bandwidth_ns": round(each.induced.twice_ns, 3),
+            "unlimited_bandwidth_ns": round(each.induced.unlimited_ns, 3),
+            "enough_bandwidth": each.induced.enough and round(each.induced.enough, 3),
+        },
         "best": [asdict(row) for row in each.best],
         "sweep": [{"value": value, **_outcome_json(outcome)} for value, outcome in each.sweep],
     }

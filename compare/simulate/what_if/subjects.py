@@ -1,10 +1,10 @@
-"""The programs of a run that are simulated: the default program of each framework and phase."""
+"""The programs of a run that are simulated: the default program of each framework and phase, and what is compared."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from compare.report.model.program import ArmPrograms
+from compare.report.model.program import ProgramReport
 from compare.report.programs import JudgedProgram
 from compare.run.folder.load_run import JudgedRun, judge_run, read_run
 from compare.timing.errors import TimingError
@@ -12,6 +12,9 @@ from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS, verdict_s
 from compare.timing.network.graph.graph import COMPUTE
 from compare.timing.network.programs.simulation import Program, Simulation, list_exposed
 
+Place = tuple[str, str]
+"""(scope, axes)."""
+AVOIDABLE = ("inflated", "induced")
 ALL_VERDICTS = (*VERDICTS, UNKNOWN_VERDICT)
 
 
@@ -27,6 +30,11 @@ class Subject:
     program: Program
     shares: Mapping[str, Mapping[str, float]]
     """By collective, the fraction of its bytes of each verdict."""
+    places: Mapping[str, Place]
+    """By collective, its scope and axes."""
+    compared: "Subject | None" = None
+    """What is compared with the other frameworks in its place, under the same partitioner; often itself.  `None` where
+    nothing is."""
 
     @property
     def name(self) -> str:
@@ -41,15 +49,17 @@ class Outcome:
     compute_ns: float
     exposed_ns: Mapping[str, float]
     """By verdict."""
+    avoidable_ns: Mapping[Place, float]
+    """Exposed time of inflated and induced bytes."""
 
     @property
     def total_exposed_ns(self) -> float:
         return sum(self.exposed_ns.values())
 
     @property
-    def induced_ns(self) -> float:
+    def total_avoidable_ns(self) -> float:
         """Exposed time of bytes that no reference algorithm requires."""
-        return self.exposed_ns["inflated"] + self.exposed_ns["induced"]
+        return sum(self.exposed_ns[verdict] for verdict in AVOIDABLE)
 
 
 def load_subjects(folder: Path) -> list[Subject]:
@@ -57,27 +67,36 @@ def load_subjects(folder: Path) -> list[Subject]:
     judged = judge_run(read_run(folder))
     report = judged.report()
     by_key = {program.result.key: program for program in judged.programs}
-    subjects = [
-        _subject(judged, by_key.get((arm, phase, programs.default.cell)), programs)
-        for phase, entry in report.phases.items()
-        for arm, programs in entry.arms.items()
-    ]
-    usable = [subject for subject in subjects if subject is not None]
-    if not usable:
+    subjects = []
+    for phase, entry in report.phases.items():
+        for arm, programs in entry.arms.items():
+            subject = _subject(judged, by_key, phase, programs.default, arm)
+            if subject is None:
+                continue
+            cell = entry.compared_cells.get(arm)
+            if cell is not None:
+                compared = programs.cell(cell)
+                if compared.totals is not None and compared.totals.framework_induced is not None:
+                    other = subject if cell == subject.cell else _subject(judged, by_key, phase, compared, arm)
+                    subject = replace(subject, compared=other)
+            subjects.append(subject)
+    if not subjects:
         raise TimingError(f"{folder} has no compiled program that can be simulated")
-    return usable
+    return subjects
 
 
-def _subject(judged: JudgedRun, program: JudgedProgram | None, programs: ArmPrograms) -> Subject | None:
+def _subject(
+    judged: JudgedRun, by_key: Mapping[tuple[str, str, str], JudgedProgram], phase: str, report: ProgramReport, arm: str
+) -> Subject | None:
+    program = by_key.get((arm, phase, report.cell))
     if program is None or program.module is None:
         return None
-    arm, phase, cell = program.result.key
-    table = verdict_shares(programs.default.collectives).set_index("collective")[list(VERDICTS)]
+    table = verdict_shares(report.collectives).set_index("collective")[list(VERDICTS)]
     return Subject(
         arm=arm,
         title=judged.run.titles.get(arm, arm),
         phase=phase,
-        cell=cell,
+        cell=report.cell,
         topology=program.case.topology.name,
         program=Program.of(program.module, program.rows, program.case.plan, name="/".join(program.result.key)),
         shares={
@@ -85,6 +104,7 @@ def _subject(judged: JudgedRun, program: JudgedProgram | None, programs: ArmProg
             for name, row in table.iterrows()
             if row.notna().all()
         },
+        places={row.name: (row.scope, row.axes) for row in report.collectives},
     )
 
 
@@ -93,13 +113,19 @@ def simulate_subject(subject: Subject, simulation: Simulation) -> Outcome:
     played = subject.program.play(simulation)
     size = len(subject.program.devices)
     exposed = dict.fromkeys(ALL_VERDICTS, 0.0)
+    avoidable: dict[Place, float] = {}
     for collective, ns in list_exposed(played, size).items():
-        for verdict, share in subject.shares.get(collective, {UNKNOWN_VERDICT: 1.0}).items():
+        shares = subject.shares.get(collective, {UNKNOWN_VERDICT: 1.0})
+        for verdict, share in shares.items():
             exposed[verdict] += ns * share
+        if needless := ns * sum(shares.get(verdict, 0.0) for verdict in AVOIDABLE):
+            place = subject.places[collective]
+            avoidable[place] = avoidable.get(place, 0.0) + needless
     graph = subject.program.graph
     compute = [
         float(graph.table(rank).duration_ps[graph.table(rank).ops == COMPUTE].sum()) / 1000 for rank in range(size)
     ]
     return Outcome(
-        step_ns=played.total_ns, compute_ns=sum(compute) / size / simulation.compute, exposed_ns=exposed
+        step_ns=played.total_ns, compute_ns=sum(compute) / size / simulation.compute, exposed_ns=exposed,
+        avoidable_ns=avoidable,
     )  # fmt: skip

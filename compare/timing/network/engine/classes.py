@@ -24,6 +24,8 @@ class Traffic:
     groups: Groups
     are_pairs: bool
     footprints: tuple[Footprint, ...]
+    is_compiled: bool = False
+    """Whether they run by the compiler's algorithm."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

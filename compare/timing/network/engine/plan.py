@@ -65,11 +65,12 @@ class Plan:
             key = (id(transfer.groups), transfer.kind, algorithm)
             if key not in keys:
                 keys[key] = len(traffics)
-                if algorithm is not None and torus is not None and not transfer.are_pairs:
+                is_compiled = algorithm is not None and torus is not None and not transfer.are_pairs
+                if algorithm is not None and torus is not None and is_compiled:
                     footprints = [measure_compiled(links, torus, transfer.kind, transfer.groups, algorithm)]
                 else:
                     footprints = _measure(links, transfer)
-                traffics.append(Traffic(transfer.groups, transfer.are_pairs, tuple(footprints)))
+                traffics.append(Traffic(transfer.groups, transfer.are_pairs, tuple(footprints), is_compiled))
             traffic_of.append(keys[key])
         # Message by message, the order in a queue tells alike ranks apart.
         colors = graph.table_of if machine.links == SHARED else np.arange(graph.num_ranks)

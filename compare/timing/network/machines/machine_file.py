@@ -24,8 +24,9 @@ collective = "all-reduce"
 ```
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from compare.timing.errors import TimingError
 from compare.timing.network.machines.custom import parse_custom
@@ -46,6 +47,7 @@ from meshes.process.errors import MeshError
 from meshes.process.one_line import quote
 
 Table = Mapping[str, object]
+Value = TypeVar("Value")
 
 _KEYS = ("name", "memory", "peak", "multi", "compiled", "chunks", "active-chunks", "queues", "policy", "links",
          "in-flight", "endpoint", "launch", "dims", "algorithms", "custom")  # fmt: skip
@@ -79,13 +81,13 @@ def parse_machine(table: Table, *, name: str) -> Machine:
         try:
             dims.append(
                 Dim(
-                    kind=parse_kind(_text(row, "kind", place)),
+                    kind=_word(row, "kind", place, parse_kind),
                     size=_whole(row, "size", place),
                     bytes_per_ns=_number(row, "bandwidth", place),
                     latency_ns=_number(row, "latency", place),
                 )
             )
-            algorithms.append(parse_algorithm(_text(row, "algorithm", place, "ring"), custom))
+            algorithms.append(_word(row, "algorithm", place, lambda word: parse_algorithm(word, custom), "ring"))
         except TimingError as error:
             words = str(error)
             raise TimingError(words if words.startswith(place) else f"{place}{words}") from None
@@ -169,6 +171,14 @@ def _text(table: Table, key: str, place: str, default: str | None = None) -> str
     if not isinstance(value, str) or not value:
         raise TimingError(f"{place}{key}: a word, not {quote(value)}")
     return value
+
+
+def _word(table: Table, key: str, place: str, parse: Callable[[str], Value], default: str | None = None) -> Value:
+    try:
+        return parse(_text(table, key, place, default))
+    except TimingError as error:
+        words = str(error)
+        raise TimingError(words if words.startswith(place) else f"{place}{key}: {words}") from None
 
 
 def _whole(table: Table, key: str, place: str, default: int | None = None) -> int:

@@ -38,16 +38,23 @@ class BestAlgorithm:
     kind: str
     num_bytes: int
     executions: int
+    by_compiler: bool
+    """Whether the compiler chose its algorithm; else the machine does."""
     chosen_ns: float
-    """By the compiler's algorithm where the machine follows it, else by the machine's."""
     best: str
-    """The word of the fastest candidate; the chosen one where no other is faster."""
+    """The word of the fastest candidate; "" where there is none."""
     best_ns: float
+    """By it; less than nothing is lost where the chosen one is faster than every candidate."""
 
     @property
     def lost_ns(self) -> float:
         """Over all executions of a step."""
         return self.executions * (self.chosen_ns - self.best_ns)
+
+    @property
+    def distance(self) -> float:
+        """How much longer the chosen one takes, in %; negative where it is faster."""
+        return 100 * (self.chosen_ns / self.best_ns - 1)
 
 
 def list_best(program: Program, simulation: Simulation) -> list[BestAlgorithm]:
@@ -66,19 +73,17 @@ def list_best(program: Program, simulation: Simulation) -> list[BestAlgorithm]:
     for key, count in executions.items():
         transfer = layout.graph.transfers[first[key]]
         kind = kind_of(transfer)
-        chosen = layout.traffics[int(layout.traffic_of[first[key]])].footprints
-        chosen_ns = time_alone(machine, chosen, transfer.num_bytes)
+        chosen = layout.traffics[int(layout.traffic_of[first[key]])]
+        chosen_ns = time_alone(machine, chosen.footprints, transfer.num_bytes)
         alike = (id(transfer.groups), kind, transfer.num_bytes)
         if alike not in timed:
             times = list_candidates(machine, links, kind, transfer.groups, transfer.num_bytes)
             timed[alike] = min(times, key=lambda time: time[1], default=("", chosen_ns))
         best, best_ns = timed[alike]
-        if best_ns >= chosen_ns:
-            best, best_ns = "", chosen_ns
         rows.append(
             BestAlgorithm(
                 collective=transfer.collective, kind=transfer.kind, num_bytes=transfer.num_bytes, executions=count,
-                chosen_ns=chosen_ns, best=best or "the chosen one", best_ns=best_ns,
+                by_compiler=chosen.is_compiled, chosen_ns=chosen_ns, best=best, best_ns=best_ns,
             )
         )  # fmt: skip
     return sorted(rows, key=lambda row: (-row.lost_ns, row.collective))

@@ -8,9 +8,10 @@ import pytest
 from compare.metric.subject import Request, read_subject
 from compare.metric.traffic import scale_up_bw_utility
 from compare.simulate.__main__ import main
+from compare.simulate.what_if.framework import list_induced
 from compare.simulate.what_if.request import parse_what_if
 from compare.simulate.what_if.result import simulate_run
-from compare.simulate.what_if.subjects import load_subjects, simulate_subject
+from compare.simulate.what_if.subjects import Outcome, load_subjects, simulate_subject
 from meshes.process.command_line import run_command
 from tests.places import ROOT
 
@@ -95,6 +96,14 @@ def test_enough_bandwidth_is_where_doubling_no_longer_pays(subjects):
         (("--algorithm", "all-sum=ring"), "algorithm: unknown collective 'all-sum'; known are all-reduce"),
         (("--sweep", "ici=8:1:log"), "--sweep: from a number more than 0 to a larger one, not 8 to 1"),
         (("--sweep", "ici"), "--sweep: 'ici' is no range; write one like ici=0.25:8:log"),
+        (("--sweep", "machine=v5e:2x4"), "--sweep: a list has 2 to 200 values, each once, not 'v5e:2x4'"),
+        (("--sweep", "machine=v5e:2x4,v5e:4x4"), "v5e:4x4 has 16 ranks, and jax/prefill/tpu 8"),
+        (("--sweep", "all-reduce=ring,spiral"), "unknown algorithm 'spiral'; known are ring"),
+        (("--sweep", "ici=2,1"), "--sweep: ascending numbers more than 0, not '2,1'"),
+        (("--sweep", "ici=1,2", "--points", "3"), "--points belongs to a range, not to the list '1,2'"),
+        (("--sweep", "dims.0.kind=ring,spiral"), "dims.0.kind: unknown dim 'spiral'; known are ring"),
+        (("--set", "dims.3.algorithm=ring"), "set: v5e:2x4 has no 'dims.3.algorithm'; it has 2 dims"),
+        (("--algorithm", "all-reduce=custom:tree"), "the machine's file has no table [custom.tree]; known are none"),
     ],
 )
 def test_a_bad_machine_is_one_line(subjects, words, why, capsys, monkeypatch):
@@ -125,3 +134,57 @@ def test_the_utility_of_bandwidth_is_that_of_the_schedule_model(subjects):
     results = simulate_run(parse_what_if([str(RUN)]), subjects[:1])
     subject = read_subject(Request(trace=RUN, arm="jax", phase="prefill", cell="tpu"))
     assert results[0].scale_up_bw_utility == pytest.approx(scale_up_bw_utility(subject).number, rel=1e-5)
+
+
+def test_a_sweep_over_machines_or_algorithms_is_each_of_them_alone(subjects):
+    request = parse_what_if([str(RUN), "--sweep", "machine=v5e:2x4,v6e:2x4"])
+    (result,) = simulate_run(request, subjects[:1])
+    key = subjects[0].arm, subjects[0].phase
+    assert [value for value, _ in result.sweep] == ["v5e:2x4", "v6e:2x4"]
+    assert result.sweep[1][1] == simulate(subjects[:1], "--machine", "v6e:2x4")[key]
+    request = parse_what_if([str(RUN), "--sweep", "all-reduce=ring,direct"])
+    (result,) = simulate_run(request, subjects[:1])
+    assert result.sweep[1][1] == simulate(subjects[:1], "--algorithm", "all-reduce=direct")[key]
+
+
+def test_the_algorithm_of_one_dim_is_set_for_every_kind(subjects):
+    machine = parse_what_if([str(RUN), "--set", "dims.1.algorithm=direct"]).simulation("v5e:2x4").machine
+    assert [each.text for each in machine.algorithms.all_gather] == ["ring", "direct"]
+    assert machine.compiled == ()
+
+
+def test_framework_induced_time_is_what_a_place_has_beyond_the_least_of_all_frameworks():
+    def outcome(**avoidable):
+        places = {(scope, "tp"): ns for scope, ns in avoidable.items()}
+        return Outcome(step_ns=1.0, compute_ns=1.0, exposed_ns={}, avoidable_ns=places)
+
+    outcomes = {"a": outcome(mlp=7.0, head=5.0), "b": outcome(mlp=3.0, embed=2.0), "c": outcome(mlp=4.0, head=5.0)}
+    # 3 are common, in mlp: head and embed are not in all.
+    assert list_induced(outcomes) == {"a": 4 + 5, "b": 2, "c": 1 + 5}
+
+
+def test_what_a_faster_network_hides_of_the_time_that_only_one_framework_has(subjects):
+    """In prefill all that JAX could avoid TorchXLA has, too: induced is the difference of the two."""
+    pair = [each for each in subjects if each.phase == "prefill"]
+    results = {each.subject.arm: each for each in simulate_run(parse_what_if([str(RUN)]), pair)}
+    induced = results["torchxla"].induced
+    assert results["jax"].induced.cell == "tpu+gspmd"
+    both = {arm: results[arm].outcome.total_avoidable_ns for arm in results}
+    assert induced.now_ns == pytest.approx(both["torchxla"] - both["jax"], rel=1e-3)
+    faster = simulate(pair, "--scale", "bandwidth=2")
+    twice = [faster[arm, "prefill"].total_avoidable_ns for arm in ("torchxla", "jax")]
+    assert induced.twice_ns == pytest.approx(twice[0] - twice[1], rel=1e-3)
+    at_enough = simulate(pair, "--scale", f"bandwidth={induced.enough}")
+    left = [at_enough[arm, "prefill"].total_avoidable_ns for arm in ("torchxla", "jax")]
+    assert left[0] - left[1] == pytest.approx(at_enough["torchxla", "prefill"].step_ns / 100, rel=0.02)
+
+
+def test_the_choice_of_the_compiler_is_held_against_the_fastest_algorithm(subjects):
+    """All-reduces of tp4 on the line of 4: a ring with S/4 in each of 6 steps, 3 hops a step; and the launch."""
+    request = parse_what_if([str(RUN), "--best"])
+    (result,) = simulate_run(request, subjects[:1])
+    row = next(each for each in result.best if each.num_bytes == 16_777_216)
+    assert (row.by_compiler, row.best, row.executions) == (True, "ring", 80)
+    assert row.best_ns == pytest.approx(6 * (3 * 465.67 + 16_777_216 / 4 / 37.303) + 3_967.7)
+    assert row.distance == pytest.approx(100 * (row.chosen_ns / row.best_ns - 1))
+    assert row.distance < 0

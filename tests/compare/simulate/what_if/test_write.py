@@ -92,3 +92,14 @@ def test_a_damaged_what_if_is_one_line(folder):
     (folder / "what-if.json").write_text('{"programs": {"a": 1}}')
     with pytest.raises(ViewError, match=r"what-if\.json is not what compare.simulate writes"):
         sections(folder)
+
+
+def test_a_sweep_over_algorithms_has_a_figure_with_their_names(folder, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main([str(folder), "--sweep", "all-reduce=ring,halving-doubling", "--out", str(out)]) == 0
+    assert "  halving-doubling  " in capsys.readouterr().out
+    sweep = json.loads((out / "what-if.json").read_text())["programs"]["jax/decode/tpu"]["sweep"]
+    assert [row["value"] for row in sweep] == ["ring", "halving-doubling"]
+    figure = (out / "figures/what-if.svg").read_text()
+    assert "halving-doubling" in figure
+    assert "algorithms of all-reduce" in figure
