@@ -11,6 +11,7 @@ from compare.calibrate.fit import Estimate, Fit, Terms, fit_terms
 from compare.calibrate.windows import ESTIMATED
 from compare.timing.arrays import Floats
 from compare.timing.energy.coefficients import COMPONENTS, DCN, ICI, MATRIX, MEMORY, STATIC, UNITS, VECTOR
+from compare.timing.model.time_file import TIME_UNITS
 from compare.timing.timeline import WORK_COLUMNS
 
 ENERGY_UNITS: Mapping[str, str] = MappingProxyType(
@@ -28,18 +29,7 @@ class TimeConstant:
 
 
 TIME: Mapping[str, TimeConstant] = MappingProxyType(
-    {
-        "dispatch_s": TimeConstant("s", is_rate=False),
-        "cycle_factor": TimeConstant("×", is_rate=False),
-        "matrix_flops_per_s": TimeConstant("FLOP/s", is_rate=True),
-        "vector_ops_per_s": TimeConstant("op/s", is_rate=True),
-        "memory_bytes_per_s": TimeConstant("byte/s", is_rate=True),
-        "launch_s": TimeConstant("s", is_rate=False),
-        "hop_s": TimeConstant("s", is_rate=False),
-        "link_bytes_per_s": TimeConstant("byte/s", is_rate=True),
-        "dcn_launch_s": TimeConstant("s", is_rate=False),
-        "dcn_bytes_per_s": TimeConstant("byte/s", is_rate=True),
-    }
+    {name: TimeConstant(unit, is_rate=unit.endswith("/s")) for name, unit in TIME_UNITS.items()}
 )
 """Of one device.  `dispatch_s` is the host's, for each call of a program; the others are those of docs/model.md."""
 _CORE = ("cycle_factor", "matrix_flops_per_s", "vector_ops_per_s")

@@ -26,8 +26,10 @@ from compare.timing.metrics.section import build_section
 from compare.timing.metrics.verdicts import verdict_shares
 from compare.timing.metrics.work import Peaks
 from compare.timing.model.schedule import model_step
+from compare.timing.model.time_file import CalibratedTimes, read_times
 from compare.timing.network.programs.simulation import Program, Simulation
 from compare.timing.timeline import Timeline
+from meshes.devices.generations import Generation
 from meshes.process.documents import read_json
 from meshes.process.errors import MeshError
 from meshes.process.one_line import one_line
@@ -65,7 +67,11 @@ def build_timelines(programs: Sequence[JudgedProgram], *, folder: Path) -> Timel
             continue
         key = program.result.key
         try:
-            timelines[key] = _read_measured(program, folder) if program.result.executed else _model(program, simulation)
+            timelines[key] = (
+                _read_measured(program, folder)
+                if program.result.executed
+                else _model(program, simulation, read_hardware(folder, program.case.topology.generation))
+            )
         except (TimingError, HloError, OSError) as error:
             errors[key] = one_line(str(error).replace(f"{folder}/", ""))
     return Timelines(timelines, errors, simulation is not None, chip)
@@ -82,6 +88,17 @@ def read_chip(folder: Path, *, generation: str) -> Coefficients:
         raise WorkError(error) from None
 
 
+def read_hardware(folder: Path, row: Generation) -> CalibratedTimes | None:
+    """The constants of the schedule model from a run folder's `power.toml`; `None`: the generation's."""
+    path = folder / POWER
+    if not is_inside(folder, path):
+        return None
+    try:
+        return read_times(path, row)
+    except (TimingError, OSError) as error:
+        raise WorkError(error) from None
+
+
 def read_simulation(folder: Path) -> Simulation | None:
     """The machine on which a run folder's compiled programs are simulated; `None`: modelled for their own slice."""
     path = folder / SIMULATION
@@ -93,12 +110,16 @@ def read_simulation(folder: Path) -> Simulation | None:
         raise WorkError(f"{path} cannot be read: {error}") from None
 
 
-def _model(program: JudgedProgram, simulation: Simulation | None) -> Timeline:
+def _model(program: JudgedProgram, simulation: Simulation | None, times: CalibratedTimes | None) -> Timeline:
     assert program.module is not None
     if simulation is not None:
         name = "/".join(program.result.key)
         return Program.of(program.module, program.rows, program.case.plan, name=name).timeline(simulation)
-    return model_step(program.module, program.rows, program.case.plan)
+    if times is None:
+        return model_step(program.module, program.rows, program.case.plan)
+    timeline = model_step(program.module, program.rows, program.case.plan, hardware=times.hardware)
+    on = f", calibrated on {times.calibrated_on}" if times.calibrated_on else ""
+    return replace(timeline, label=timeline.label + on)
 
 
 def _read_measured(program: JudgedProgram, folder: Path) -> Timeline:

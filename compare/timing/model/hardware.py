@@ -13,7 +13,9 @@ class Hardware:
     """One device (what XLA sees as one) and the links of its chip."""
 
     cycle_ns: float
-    """Duration of one estimated cycle: 1 / clock × measured correction of the estimates."""
+    """Duration of one estimated cycle: 1 / clock × cycle_factor."""
+    cycle_factor: float = 1.0
+    """The measured correction of the estimates in `cycle_ns`."""
     flops_per_ns: float
     """Peak of one device, for kernels that state their flops."""
     copy_cycles_per_byte: float
@@ -43,6 +45,7 @@ class Hardware:
             raise TimingError(f"the clock of {row.name} is not known; give it in the table of constants")
         return cls(
             cycle_ns=1e9 / clock * fitted.cycle_factor.value,
+            cycle_factor=fitted.cycle_factor.value,
             flops_per_ns=row.bf16_flops / row.devices / 1e9,
             copy_cycles_per_byte=1 / fitted.copy_bytes_per_cycle.value,
             window_cycles=fitted.window_cycles.value,

@@ -1,8 +1,14 @@
-"""Which measured programs of two arms are held against each other."""
+"""Which measured programs of two arms are held against each other; a modelled step with a user's constants."""
+
+import pytest
 
 from compare.report.model.program import ArmPrograms
-from compare.run.folder.timelines import match_measured
+from compare.run.errors import WorkError
+from compare.run.folder.load_run import judge_run, read_run
+from compare.run.folder.timelines import POWER, build_timelines, match_measured, read_hardware
+from meshes.devices.generations import GENERATIONS
 from tests.compare.report.records import program
+from tests.places import EXAMPLE
 
 
 def arm(*cells):
@@ -24,3 +30,29 @@ def test_what_ran_on_jax_s_runtime_is_held_against_what_always_does():
 
 def test_what_was_measured_is_never_held_against_what_was_not():
     assert match_measured({"jax": arm(), "torchxla": TORCH}, "tpu+run") == {"torchxla": "tpu+run"}
+
+
+def test_a_step_is_modelled_with_the_constants_of_the_folder_and_says_where_they_are_from(tmp_path):
+    """Links of half the rate: the same compute, and more communication."""
+    decode = [p for p in judge_run(read_run(EXAMPLE)).programs if p.result.key == ("jax", "decode", "tpu")]
+    (usual,) = build_timelines(decode, folder=tmp_path).by_key.values()
+    (tmp_path / POWER).write_text(
+        'generation = "v5e"\ncalibrated-on = "our pod, June"\n'
+        '[time.link_bytes_per_s]\nvalue = 18.65e9\nunit = "byte/s"\n'
+    )
+    (slow,) = build_timelines(decode, folder=tmp_path).by_key.values()
+    assert usual.label == "modelled for v5e:2x4"
+    assert slow.label == "modelled for v5e:2x4, calibrated on our pod, June"
+    assert _ns(slow, "compute") == pytest.approx(_ns(usual, "compute"))
+    assert 1.05 * _ns(usual, "communication") < _ns(slow, "communication") < 2 * _ns(usual, "communication")
+
+
+def _ns(timeline, role):
+    events = timeline.events
+    return float((events["duration_ns"] - events["wait_ns"].fillna(0))[events["role"] == role].sum())
+
+
+def test_constants_that_cannot_be_read_are_one_line(tmp_path):
+    (tmp_path / POWER).write_text("[time.hop_s]\nvalue = 1\n")
+    with pytest.raises(WorkError, match=r"power\.toml: time\.hop_s\.unit: missing; it is s$"):
+        read_hardware(tmp_path, GENERATIONS["v5e"])
