@@ -1,0 +1,194 @@
+"""A step's time and energy at other speeds of its components, voltage and frequency together.
+
+The step is modelled again at each speed: what the component does not bound stays as long as it was, and communication
+that was hidden behind compute may show, or hide.  Dynamic energy of a component grows with its voltage squared.
+docs/calibration.md has the formulas.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from compare.hlo.collective import Collective
+from compare.hlo.text.module import Module
+from compare.timing.arrays import Floats
+from compare.timing.energy.amounts import AMOUNTS, CHIP_S, Span, joules, span, span_of_ratio
+from compare.timing.energy.coefficients import COMPONENTS, DCN, ICI, MATRIX, MEMORY, VECTOR, Coefficients
+from compare.timing.energy.voltage import GAMMAS, Voltage
+from compare.timing.model.hardware import Hardware
+from compare.timing.model.schedule import model_step
+from meshes.mesh_argument import Plan
+
+COMPUTE = "compute"
+PARTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {COMPUTE: (MATRIX, VECTOR), MEMORY: (MEMORY,), ICI: (ICI,), DCN: (DCN,)}
+)
+"""What has a speed of its own -> the components of the energy that it spends."""
+STEP = 0.01
+"""Of the central difference, as a fraction of the speed."""
+_STATIC = AMOUNTS.index(CHIP_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A step of a program whose speeds can be changed."""
+
+    step_ns: Callable[[str, float], float]
+    """(part, speed ÷ nominal) -> ns of the step."""
+    amounts: Floats
+    """(6,): its work on the full mesh, in the order of AMOUNTS; the last, seconds × chips, is not used."""
+    chips: float
+
+    @classmethod
+    def of(
+        cls, module: Module, rows: Sequence[Collective], plan: Plan, *, hardware: Hardware, amounts: Floats
+    ) -> "Workload":
+        """Of a compiled program, by the schedule model.  amounts: of one step on the full mesh."""
+
+        def step_ns(part: str, speed: float) -> float:
+            timeline = model_step(module, rows, plan, hardware=scale_hardware(hardware, part, speed))
+            return float(timeline.steps["duration_ns"].max())
+
+        return cls(step_ns, amounts, plan.mesh.num_devices / plan.topology.generation.devices)
+
+
+def scale_hardware(hardware: Hardware, part: str, speed: float) -> Hardware:
+    """The rates where one part runs at another speed.  Latencies of launches and steps stay: they are no bandwidth."""
+    if part == COMPUTE:
+        return replace(hardware, cycle_ns=hardware.cycle_ns / speed, flops_per_ns=hardware.flops_per_ns * speed)
+    if part == MEMORY:
+        return replace(hardware, hbm_bytes_per_ns=hardware.hbm_bytes_per_ns * speed)
+    if part == ICI:
+        return replace(
+            hardware,
+            link_bytes_per_ns=hardware.link_bytes_per_ns * speed,
+            chip_bytes_per_ns=hardware.chip_bytes_per_ns * speed,
+        )
+    return replace(hardware, dcn_bytes_per_ns=hardware.dcn_bytes_per_ns * speed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A step at one frequency of the core."""
+
+    frequency: float
+    """÷ nominal."""
+    voltage: float
+    step_ns: float
+    step_j: float
+    low_j: float
+    high_j: float
+
+    @property
+    def delay_j_s(self) -> float:
+        """Energy × delay."""
+        return self.step_j * self.step_ns / 1e9
+
+
+def scale_frequency(
+    workload: Workload, frequencies: Sequence[float], chip: Coefficients, voltage: Voltage
+) -> list[Point]:
+    """The step at each frequency of the core: its dynamic energy grows with V², static power with V.
+
+    `TimingError` where there is no voltage for a frequency.
+    """
+    times = {frequency: workload.step_ns(COMPUTE, frequency) for frequency in frequencies}
+    return place_on_voltage(workload, times, chip, voltage)
+
+
+def place_on_voltage(
+    workload: Workload, times: Mapping[float, float], chip: Coefficients, voltage: Voltage
+) -> list[Point]:
+    """The same from step times that are known.  times: frequency -> ns."""
+    points = []
+    for frequency, step_ns in times.items():
+        volts = voltage.at(frequency)
+        amounts = _with_static(workload, step_ns) * _factors(COMPUTE, volts, static=volts)
+        least_and_most = span(amounts, chip)
+        points.append(
+            Point(
+                frequency=frequency, voltage=volts, step_ns=step_ns,
+                step_j=float(joules(amounts, chip.rates()).sum()), low_j=least_and_most.low, high_j=least_and_most.high,
+            )
+        )  # fmt: skip
+    return points
+
+
+def best_energy(points: Sequence[Point]) -> Point:
+    """Of least energy; of equal ones the fastest."""
+    return min(points, key=lambda point: (point.step_j, point.step_ns))
+
+
+def best_delay(points: Sequence[Point]) -> Point:
+    """Of least energy × delay; of equal ones the fastest."""
+    return min(points, key=lambda point: (point.delay_j_s, point.step_ns))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marginal:
+    """What a faster component does to the energy of a step, at its nominal speed."""
+
+    part: str
+    efficiency: float
+    """−d ln E / d ln s: above 0 where faster saves energy; per cent of energy per per cent of speed."""
+    range: Span
+    """Over the ranges of the coefficients and of γ."""
+    bound_ns: float
+    """−d step / d ln s: what of the step this component alone bounds."""
+    dynamic_j: float
+    """What the component itself spends."""
+
+
+def measure_marginal(workload: Workload, chip: Coefficients, voltage: Voltage) -> list[Marginal]:
+    """For each of PARTS that the step uses, by a central difference of ±1 %; static power stays what it is."""
+    rates, marginals = chip.rates(), []
+    nominal = workload.step_ns(COMPUTE, 1.0)
+    for part, components in PARTS.items():
+        used = np.array([name in components for name in COMPONENTS])
+        if not workload.amounts[used].any():
+            continue
+        speeds = (1 - STEP, 1 + STEP)
+        times = [workload.step_ns(part, speed) for speed in speeds]
+        energies = [
+            float(joules(_with_static(workload, ns) * _factors(part, voltage.at(speed), static=1.0), rates).sum())
+            for speed, ns in zip(speeds, times, strict=True)
+        ]
+        across = float(np.log(speeds[1] / speeds[0]))
+        bound_ns = (times[0] - times[1]) / across
+        marginals.append(
+            Marginal(
+                part=part,
+                efficiency=-float(np.log(energies[1] / energies[0])) / across,
+                range=_range(workload, chip, voltage, used, nominal_ns=nominal, bound_ns=bound_ns),
+                bound_ns=bound_ns,
+                dynamic_j=float(joules(workload.amounts, rates)[used].sum()),
+            )
+        )
+    return marginals
+
+
+def _range(
+    workload: Workload, chip: Coefficients, voltage: Voltage, used: Floats, *, nominal_ns: float, bound_ns: float
+) -> Span:
+    """(P_static · t_bound − 2γ · E_dyn) ÷ E at the corners of the coefficients' box, and of γ where it is assumed."""
+    below = _with_static(workload, nominal_ns)
+    ends = []
+    for slope in GAMMAS if voltage.is_assumed else (voltage.slope,):
+        above = np.where(used, -2 * slope * workload.amounts, 0.0)
+        above[_STATIC] = workload.chips * bound_ns / 1e9
+        ends.append(span_of_ratio(above, below, chip))
+    return Span(min(end.low for end in ends), max(end.high for end in ends))
+
+
+def _with_static(workload: Workload, step_ns: float) -> Floats:
+    amounts = workload.amounts.astype(np.float64)
+    amounts[_STATIC] = workload.chips * step_ns / 1e9
+    return amounts
+
+
+def _factors(part: str, volts: float, *, static: float) -> Floats:
+    factors = np.array([volts**2 if name in PARTS[part] else 1.0 for name in COMPONENTS])
+    factors[_STATIC] = static
+    return factors

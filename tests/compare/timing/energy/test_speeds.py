@@ -1,0 +1,118 @@
+"""Time and energy at other speeds, on toy programs whose parts are known in nanoseconds."""
+
+import numpy as np
+import pytest
+
+from compare.hlo.collectives.collectives import collectives
+from compare.hlo.text.module import read
+from compare.timing.energy.power_file import parse_power
+from compare.timing.energy.speeds import (
+    COMPUTE,
+    Workload,
+    best_delay,
+    best_energy,
+    measure_marginal,
+    scale_frequency,
+)
+from compare.timing.energy.voltage import Voltage
+from meshes.mesh_argument import read_mesh
+from tests.compare.timing.model.toys import ALL_REDUCE_NS, ROUND, STAGES, X, program
+
+CHIP = parse_power(
+    {"energy": {
+        "matrix": {"value": 0.5, "unit": "pJ/FLOP"}, "vector": {"value": 1, "unit": "pJ/op"},
+        "memory": {"value": 5, "unit": "pJ/bit"}, "ici": {"value": 2, "unit": "pJ/bit"},
+        "dcn": {"value": 25, "unit": "pJ/bit"}, "static": {"value": 80, "unit": "W"},
+    }},
+    generation="v5e", name="by hand",
+)  # fmt: skip
+FLOPS, HOPS = 1e9, 5e6
+"""Of the full mesh; 0.5 mJ of arithmetic, 80 µJ of links."""
+AMOUNTS = np.array([FLOPS, 0, 0, HOPS, 0, 0])
+MATRIX_J, ICI_J = 0.5e-3, 16e-12 * HOPS
+COMPUTE_NS = 500
+LINK_NS = 4000 * 1.5 / 10
+"""What the bytes of the all-reduce take, of ALL_REDUCE_NS."""
+
+
+def workload(entry):
+    plan = read_mesh("tp4pp2@v5e:2x4")
+    text = program(entry)
+    module = read(text)
+    return Workload.of(module, collectives(module, plan.mesh.split_axes), plan, hardware=ROUND, amounts=AMOUNTS)
+
+
+ONE_AFTER_THE_OTHER = f"""
+  y = {X} compute(x, {COMPUTE_NS})
+  ROOT z = {X} all-reduce(y), channel_id=1, replica_groups={STAGES}, use_global_device_ids=true, to_apply=sum
+"""
+
+
+def test_at_half_the_frequency_arithmetic_takes_twice_as_long_and_nothing_else():
+    """V is 0.75: dynamic energy of the arithmetic × 0.5625, static power × 0.75."""
+    (point,) = scale_frequency(workload(ONE_AFTER_THE_OTHER), [0.5], CHIP, Voltage())
+    assert (point.voltage, point.step_ns) == (0.75, pytest.approx(2 * COMPUTE_NS + ALL_REDUCE_NS))
+    static = 8 * 80 * 0.75 * point.step_ns / 1e9
+    assert point.step_j == pytest.approx(0.5625 * MATRIX_J + ICI_J + static)
+    assert point.delay_j_s == pytest.approx(point.step_j * point.step_ns / 1e9)
+    assert (point.low_j, point.high_j) == pytest.approx((point.step_j, point.step_j))
+
+
+def test_at_the_nominal_frequency_the_step_is_what_it_was():
+    (point,) = scale_frequency(workload(ONE_AFTER_THE_OTHER), [1.0], CHIP, Voltage())
+    assert point.step_ns == pytest.approx(COMPUTE_NS + ALL_REDUCE_NS)
+    assert point.step_j == pytest.approx(MATRIX_J + ICI_J + 8 * 80 * point.step_ns / 1e9)
+
+
+def test_the_best_frequency_is_that_of_the_least_energy_and_of_the_least_energy_times_delay():
+    """E = 0.5 mJ·V² + 0.08 mJ + 640 W·V·(500/f + 760) ns: with V = f, 0.5 f² + 0.08 + 0.32 + 0.4864 f mJ falls with f,
+    and E × delay at 0.5 is 0.7682 mJ × 1760 ns, at 1 1.3864 mJ × 1260 ns, at 0.7 0.9855 mJ × 1474 ns."""
+    points = scale_frequency(workload(ONE_AFTER_THE_OTHER), [0.5, 0.7, 1.0], CHIP, Voltage(1.0))
+    assert [1e3 * point.step_j for point in points] == pytest.approx([0.7682, 0.98548, 1.3864])
+    assert best_energy(points).frequency == 0.5
+    assert best_delay(points).frequency == 0.5
+    # A fixed voltage saves nothing dynamic: the step is longer, and static power costs more.
+    fixed = scale_frequency(workload(ONE_AFTER_THE_OTHER), [0.5, 0.7, 1.0], CHIP, Voltage(0.0))
+    assert best_energy(fixed).frequency == best_delay(fixed).frequency == 1.0
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0])
+def test_marginal_efficiency_is_static_power_of_exposed_time_less_dynamic_energy(gamma):
+    """(P_static · t_exposed − 2γ · E_dyn) ÷ E, of the arithmetic and of the links, by hand."""
+    step_s = (COMPUTE_NS + ALL_REDUCE_NS) / 1e9
+    total = MATRIX_J + ICI_J + 640 * step_s
+    marginals = {each.part: each for each in measure_marginal(workload(ONE_AFTER_THE_OTHER), CHIP, Voltage(gamma))}
+    assert set(marginals) == {COMPUTE, "ici"}
+    by_hand = {
+        COMPUTE: (640 * COMPUTE_NS / 1e9 - 2 * gamma * MATRIX_J) / total,
+        "ici": (640 * LINK_NS / 1e9 - 2 * gamma * ICI_J) / total,
+    }
+    for part, exposed_ns in ((COMPUTE, COMPUTE_NS), ("ici", LINK_NS)):
+        assert marginals[part].efficiency == pytest.approx(by_hand[part], abs=2e-4)
+        assert marginals[part].bound_ns == pytest.approx(exposed_ns, rel=1e-3)
+    assert marginals["ici"].dynamic_j == pytest.approx(ICI_J)
+
+
+def test_what_is_hidden_bounds_nothing_and_faster_only_costs():
+    """An asynchronous permute of 510 ns behind 900 ns of compute: −2γ · E_dyn ÷ E."""
+    hidden = f"""
+  s = ({X}, {X}) collective-permute-start(x), channel_id=1, source_target_pairs={{{{0,4}},{{1,5}},{{2,6}},{{3,7}}}}
+  y = {X} compute(x, 900)
+  d = {X} collective-permute-done(s)
+  ROOT z = {X} compute(d, 100)
+"""
+    marginals = {each.part: each for each in measure_marginal(workload(hidden), CHIP, Voltage(0.5))}
+    total = MATRIX_J + ICI_J + 640 * 1000e-9
+    assert marginals["ici"].bound_ns == pytest.approx(0, abs=1e-6)
+    assert marginals["ici"].efficiency == pytest.approx(-ICI_J / total, rel=1e-3)
+    assert marginals[COMPUTE].bound_ns == pytest.approx(1000, rel=1e-3)
+
+
+def test_where_gamma_is_assumed_the_range_holds_every_gamma():
+    """From γ = 1 to γ = 0 with coefficients that are certain."""
+    assumed = {each.part: each for each in measure_marginal(workload(ONE_AFTER_THE_OTHER), CHIP, Voltage())}[COMPUTE]
+    total = MATRIX_J + ICI_J + 640 * (COMPUTE_NS + ALL_REDUCE_NS) / 1e9
+    ends = [(640 * COMPUTE_NS / 1e9 - 2 * gamma * MATRIX_J) / total for gamma in (1, 0)]
+    assert (assumed.range.low, assumed.range.high) == pytest.approx(ends, rel=1e-3)
+    given = measure_marginal(workload(ONE_AFTER_THE_OTHER), CHIP, Voltage(0.5, is_assumed=False))[0]
+    assert given.range.low == pytest.approx(given.range.high)

@@ -1,0 +1,64 @@
+"""Voltage against frequency, from a line or a table."""
+
+import pytest
+
+from compare.timing.energy.voltage import Voltage, parse_voltage, read_voltage
+from compare.timing.errors import TimingError
+
+
+def test_a_line_of_slope_gamma():
+    """At half the frequency 1 − 0.5 · 0.5, at 1.1 times 1 + 0.5 · 0.1; none where V is fixed."""
+    assert [Voltage().at(f) for f in (0.5, 1, 1.1)] == pytest.approx([0.75, 1, 1.05])
+    assert Voltage(0.0).at(0.5) == 1
+    assert Voltage(1.0).at(0.5) == 0.5
+    assert (Voltage().slope, Voltage(1.0).slope) == (0.5, 1.0)
+
+
+def test_a_table_is_straight_between_its_points():
+    voltage = parse_voltage({"points": [[0.5, 0.8], [1.0, 1.0], [1.2, 1.1]]})
+    assert [voltage.at(f) for f in (0.5, 0.75, 1, 1.1)] == pytest.approx([0.8, 0.9, 1, 1.05])
+    # 1 % up is 0.5 % of the voltage, 1 % down 0.4 %.
+    assert voltage.slope == pytest.approx(0.45, abs=0.001)
+    with pytest.raises(TimingError, match=r"voltage\.points are of 0\.5 to 1\.2 of the frequency, not of 0\.4"):
+        voltage.at(0.4)
+
+
+def test_what_nobody_gave_is_assumed():
+    assert parse_voltage({}).is_assumed
+    assert not parse_voltage({"gamma": 0.5}).is_assumed
+    assert not parse_voltage({"points": [[0.5, 0.8], [1.0, 1.0]]}).is_assumed
+
+
+def test_a_line_that_reaches_nothing_is_refused():
+    with pytest.raises(TimingError, match="with gamma 1 there is no voltage at 0 of the frequency"):
+        Voltage(1.0).at(0.0)
+
+
+WRONG = [
+    (3, "voltage: a table with gamma or points, not 3"),
+    ({"volts": 1}, r"voltage\.volts: unknown key; known are gamma, points"),
+    ({"gamma": 0.5, "points": []}, "voltage: gamma or points, not both"),
+    ({"gamma": 2}, r"voltage\.gamma: a number from 0 to 1, not 2"),
+    ({"gamma": True}, r"voltage\.gamma: a number from 0 to 1"),
+    ({"points": [[1.0, 1.0]]}, r"voltage\.points: two to 100 pairs"),
+    ({"points": [[1.0, 1.0], [0.5, 0.8]]}, r"voltage\.points: each f/f0 is larger than the one before"),
+    ({"points": [[0.5, 0.8], [0.9, 1.0]]}, r"voltage\.points: one of them is \[1\.0, 1\.0\]"),
+    ({"points": [[0.5, -1], [1.0, 1.0]]}, r"voltage\.points: \[f/f0, V/V0\], two positive numbers"),
+    ({"points": [0.5, 1.0]}, r"voltage\.points: \[f/f0, V/V0\], two positive numbers, not 0\.5"),
+]
+
+
+@pytest.mark.parametrize(("table", "words"), WRONG)
+def test_whatever_is_wrong_is_one_line_that_names_its_key(table, words):
+    with pytest.raises(TimingError, match=words) as caught:
+        parse_voltage(table)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_without_a_table_has_the_assumed_line(tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_text("[energy.static]\nvalue = 9\nunit = 'W'\n")
+    assert read_voltage(path) == Voltage()
+    path.write_text("[voltage]\ngamma = 7\n")
+    with pytest.raises(TimingError, match=r"own\.toml: voltage\.gamma"):
+        read_voltage(path)
