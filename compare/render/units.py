@@ -6,7 +6,7 @@ from collections.abc import Sequence
 UNKNOWN = "–"
 
 KEPT = "\N{NO-BREAK SPACE}"
-_NUMBER = re.compile(r"(?<=\d) (?=(?:×|%|→|[kMGTP]?(?:B|FLOP)\b|[mµn]?s\b))|(?<=×) (?=\d)|(?<=→) (?=\d)")
+_NUMBER = re.compile(r"(?<=\d) (?=(?:×|%|→|[kMGTP]?(?:B|FLOP)\b|[mµn]?s\b|[µmkM]?[JW]\b))|(?<=×) (?=\d)|(?<=→) (?=\d)")
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 _TIMES = ("ns", "µs", "ms", "s")
@@ -52,6 +52,29 @@ def time_text(ns: int | float | None) -> str:
         value /= _THOUSAND
         unit += 1
     return f"{sign}{_digits(value) if unit or value < 1 else f'{value:.0f}'} {_TIMES[unit]}"
+
+
+def joules_text(joules: float | None) -> str:
+    """`41.0 J`, `850 µJ`, `1.20 MJ`; a dash where unknown."""
+    return _scaled(joules, ("µJ", "mJ", "J", "kJ", "MJ"), of_first=1e-6)
+
+
+def watts_text(watts: float | None) -> str:
+    """`105 W`, `1.20 kW`; a dash where unknown."""
+    return _scaled(watts, ("mW", "W", "kW", "MW"), of_first=1e-3)
+
+
+def _scaled(amount: float | None, units: Sequence[str], *, of_first: float) -> str:
+    """Three digits and the unit that fits; of_first: the amount that is one of the first unit."""
+    if amount is None:
+        return UNKNOWN
+    sign, value, unit = "−" if amount < 0 else "", abs(amount) / of_first, 0
+    if not value:
+        return f"0 {next(name for name in units if len(name) == 1)}"
+    while value >= _THOUSAND - 0.5 and unit < len(units) - 1:
+        value /= _THOUSAND
+        unit += 1
+    return f"{sign}{_digits(value)} {units[unit]}"
 
 
 def exact_text(count: int | None) -> str:

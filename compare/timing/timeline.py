@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from compare.timing.arrays import Times
 from compare.timing.intervals import Union, exposed_shares
+from compare.timing.series import Series
 
 COMPUTE, COMMUNICATION, CONTAINER, PART = "compute", "communication", "container", "part"
 """Roles of an event.  `container`: a loop, call or branch around others.  `part`: a part of a communication that
@@ -57,11 +58,18 @@ from its start to its done, a collective on its communication event; all others 
 stands for several, their mean.
 """
 
-DETAIL_COLUMNS = {"category": "category", "flops": "float64", "accessed_bytes": "float64", "group_size": "float64"}
+DETAIL_COLUMNS = {
+    "category": "category",
+    "flops": "float64",
+    "accessed_bytes": "float64",
+    "group_size": "float64",
+    "core_energy_j": "float64",
+}
 """Further columns of a measured timeline, in no table of a run folder.
 
 category: XLA's `hlo_category`, "" unknown.  flops: `model_flops`; accessed_bytes: `bytes_accessed`, operands and
-results together; group_size: devices of a collective's largest group; NaN where not shown.
+results together; group_size: devices of a collective's largest group; core_energy_j: of the core's power rail
+(`vdd_energy_j`); NaN where not shown.
 """
 
 DERIVED_COLUMNS = {"step": "int32", "hidden_ns": "float64", "exposed_ns": "float64", "alone_ns": "float64"}
@@ -94,6 +102,10 @@ class Timeline:
     DETAIL_COLUMNS, or empty."""
     unjoined_events: int = 0
     """Communications that were not joined to an instruction."""
+    meters: tuple[Series, ...] = ()
+    """Measured power, temperature and throttling, where somebody recorded them."""
+    zero_unix_ns: int | None = None
+    """The timeline's zero as nanoseconds since 1970; `None` unknown."""
     notes: tuple[str, ...] = field(default=())
     """What was missing, assumed or left out, one line each."""
 

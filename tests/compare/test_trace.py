@@ -125,3 +125,49 @@ def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, capsys, words, complai
     assert (caught.value.code, printed.out) == (2, "")
     assert complaint in printed.err
     assert len(printed.err.splitlines()) == 1
+
+
+def test_power_and_heat_are_said_where_they_are_measured_and_else_that_they_are_not(tmp_path, capsys):
+    """4 devices of 120 W for 1 ms: 0.48 J; of a core's rail 50 mJ + 25 mJ each."""
+    space = Space()
+    for device in range(4):
+        ops = [(FUSION, 0, 600_000, {"stats": {"vdd_energy_j": 0.05}}),
+               (REDUCE, 600_000, 300_000, {"stats": {"vdd_energy_j": 0.025}})]  # fmt: skip
+        counters = tpu(space, device, ops, Steps=[("0", 0, 1_000_000)]).line("_counters_")
+        for at in (0, 500_000, 1_000_000):
+            counters.event("VDD Core SPI Sampler Power Meter(W)", at, 0, stats={"Power": 100.0})
+            counters.event("HBM SPI Sampler Power Meter(W)", at, 0, stats={"Power": 20.0})
+    path = space.write(tmp_path)
+    assert main([str(path), "--mesh", "dp2tp2", "--json"]) == 0
+    meters, operations = json.loads(capsys.readouterr().out)["power"]["steps"]
+    assert (meters["energy_j"], meters["mean_w"], meters["by_part_j"]["idle"]) == (0.48, 120, 0.048)
+    assert meters["by_axes_j"] == {"tp": 0.144}
+    assert (operations["energy_j"], operations["by_axes_j"]) == (0.3, {"tp": 0.1})
+    assert main([str(path), "--mesh", "dp2tp2"]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "measured: a step takes 480 mJ on 4 devices, 120 W each, at most 120 W in 1 ms" in words
+    assert "heat: not measured" in words
+    main([str(make_profile().write(tmp_path, "other")), "--mesh", "dp2tp2"])
+    assert "power and heat: not measured" in capsys.readouterr().out
+
+
+def test_samples_of_another_tool_are_joined_by_the_wall_clock(tmp_path, capsys):
+    path = make_profile().write(tmp_path)
+    for rank in range(4):
+        (tmp_path / f"gpu_power_{rank}.csv").write_text("1699999999.5,100\n1700000000.5,100\n")
+    main([str(path), "--mesh", "dp2tp2", "--power", str(tmp_path), "--json"])
+    power = json.loads(capsys.readouterr().out)["power"]
+    assert power["steps"][0]["energy_j"] == pytest.approx(0.4)
+    assert "less often than once a step" in power["notes"][0]
+
+
+def test_measured_power_alone_is_a_page_of_its_own(tmp_path, capsys):
+    (tmp_path / "gpu_power_0.csv").write_text("1699999999.5,100\n1700000000.5,100\n")
+    (tmp_path / "energy.csv").write_text(
+        "start_time,window_name,elapsed_time,gpu0_energy\n1699999999.5,prefill,2.0,300.0\n"
+    )
+    assert main([str(tmp_path)]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "gpu_power 1 100 W 100 W 100 100 – – 100 J heat: not measured" in words
+    assert main([str(tmp_path / "energy.csv"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["power"]["windows"][0]["mean_w"] == 150

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from compare.render.terminal import console, text_width, wrap_prose
+from compare.render.time.measured_power import print_power
 from compare.render.units import UNKNOWN, bytes_text, count_text, time_text
 from compare.report.model.timing import Times, TraceSummary
 from meshes.process.one_line import plain
@@ -34,11 +35,12 @@ def print_trace(summary: TraceSummary, rows: pd.DataFrame, *, out: Console | Non
     if len(rows):
         out.print()
         out.print(_table(rows))
+    print_power(summary.power, out=out)
     unjoined = summary.unjoined_events
     if unjoined:
         words = f"{count_text(unjoined, 'communication')} not matched to an instruction; identified by name only"
         out.print(wrap_prose(words, width=width, style="yellow"))
-    for note in summary.notes:
+    for note in (*summary.notes, *(summary.power.notes if summary.power else ())):
         out.print(wrap_prose(f"note: {note}", width=width, style="dim"))
 
 

@@ -29,6 +29,7 @@ from compare.render.html import read_static
 from compare.render.picture import Picture, inline_picture
 from compare.render.terminal import SOFT_HYPHEN
 from compare.render.time.diff import differences
+from compare.render.time.measured_power import power_sentences
 from compare.render.time.timeline_strip import Strip
 from compare.render.time.timing_section import (
     ABSENT,
@@ -144,6 +145,10 @@ def _group(phase: str, group: str, members: Sequence[ProgramTiming]) -> Iterator
     for timing in members:
         if timing.default and (words := _longest_waits(timing)):
             yield Sentence(words)
+        if timing.section.power is not None:
+            yield from (
+                Sentence(f"{timing.title} {timing.cell}: {words}") for words in power_sentences(timing.section.power)
+            )
         if group == GROUPS[2] and (words := _waiting_words(timing)):
             yield Sentence(f"{timing.title} {timing.cell}: {words}")
 

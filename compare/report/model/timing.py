@@ -5,7 +5,10 @@ the timeline does not show it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from compare.report.model.codec import OPTIONAL
+from compare.report.model.power import MeasuredPower
 
 Number = int | float | None
 """An int where it is one, else a float to the picosecond; `None` where unknown."""
@@ -274,6 +277,8 @@ class TraceSummary:
     unjoined_events: int
     per_step: TraceTimes
     notes: tuple[str, ...]
+    power: MeasuredPower | None = field(default=None, metadata=OPTIONAL)
+    """Power and heat where they were measured; without the key they were not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

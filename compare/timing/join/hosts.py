@@ -145,7 +145,8 @@ def _renumbered(host: Host, numbers: Mapping[int, int]) -> Host:
         for part in (raw.events, raw.steps, raw.executions)
     )
     assert events is not None
-    return Host(host.space, replace(raw, events=events, steps=marks, executions=runs))
+    meters = tuple(replace(meter, device=numbers.get(meter.device, meter.device)) for meter in raw.meters)
+    return Host(host.space, replace(raw, events=events, steps=marks, executions=runs, meters=meters))
 
 
 def merge_hosts(hosts: Sequence[Host]) -> DeviceEvents:

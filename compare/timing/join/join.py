@@ -212,7 +212,7 @@ def _events(
         "collective": words_by_code(of_event, names),
         "payload_bytes": _payload_bytes(events, operations, of_event),
         "duration_ns": ends - events["start_ns"].to_numpy(np.float64),
-        **{name: events[name].array for name in ("category", "flops", "accessed_bytes")},
+        **{name: events[name].array for name in ("category", "flops", "accessed_bytes", "core_energy_j")},
         "group_size": np.array([operation.group_size for operation in operations], np.float64)[of_event],
     }
     return pd.DataFrame({name: columns[name] for name in (*EVENT_COLUMNS, *DETAIL_COLUMNS)})

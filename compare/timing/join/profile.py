@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -55,6 +56,8 @@ def read_profile(
         steps=frame,
         stands_for=_stands_for(devices, axes) | dict(spaces[0].stands_for),
         unjoined_events=joined.unjoined_events,
+        meters=tuple(replace(meter, host=at) for at, host in enumerate(hosts) for meter in host.raw.meters),
+        zero_unix_ns=spaces[0].zero_unix_ns,
         notes=tuple(dict.fromkeys((*notes, *_skipped(raw), *fewer, *_outside(events), *joined.notes))),
     )
 

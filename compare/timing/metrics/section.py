@@ -48,7 +48,7 @@ def build_section(
     tracks = DeviceTracks.of(timeline)
     sent = bytes_sent_by(rows, mesh) if mesh is not None else {}
     table, verdicts = measure_times(tracks), verdict_shares(rows, axes=mesh.groups if mesh else None)
-    summary = summarize_tracks(tracks)
+    summary = summarize_tracks(tracks, verdicts=verdicts if rows else None)
     cut = clip_to_steps(tracks)
     carried = rate_traffic(tracks, cut, sent)
     up = find_up_phases(carried)
@@ -68,6 +68,7 @@ def build_section(
         steps=summary.steps,
         unjoined_events=summary.unjoined_events,
         per_step=per_step,
+        power=summary.power,
         notes=(*summary.notes, *_notes(sent)),
         each_step=_each_step(table),
         by_verdict=by_verdict(tracks, cut, verdicts),

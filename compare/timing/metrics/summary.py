@@ -2,7 +2,10 @@
 
 from collections.abc import Hashable, Mapping
 
+import pandas as pd
+
 from compare.report.model.timing import PartTimes, TraceSummary, TraceTimes
+from compare.timing.metrics.measured_power import measure_power
 from compare.timing.timeline import Timeline
 from compare.timing.tracks.numbers import Number, to_number, to_ratio
 from compare.timing.tracks.times import TIMES, VOLUMES, Table, measure_times
@@ -18,8 +21,8 @@ def trace_summary(timeline: Timeline) -> TraceSummary:
     return summarize_tracks(DeviceTracks.of(timeline))
 
 
-def summarize_tracks(tracks: DeviceTracks) -> TraceSummary:
-    """The same, from the tracks of a timeline."""
+def summarize_tracks(tracks: DeviceTracks, *, verdicts: pd.DataFrame | None = None) -> TraceSummary:
+    """The same, from the tracks of a timeline.  verdicts: from `verdict_shares`, where the program was judged."""
     timeline = tracks.timeline
     return TraceSummary(
         source=timeline.source,
@@ -33,6 +36,7 @@ def summarize_tracks(tracks: DeviceTracks) -> TraceSummary:
             by_kind=by_column(tracks, "kind"),
         ),
         notes=tuple(tracks.notes),
+        power=measure_power(tracks, verdicts=verdicts),
     )
 
 

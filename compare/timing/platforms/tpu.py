@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from compare.timing.arrays import Ints, Times
+from compare.timing.platforms.tpu_meters import read_meters
 from compare.timing.timeline import STEP_COLUMNS
 from compare.timing.xplane.device_events import (
     EXECUTIONS,
@@ -43,7 +44,7 @@ _LINES = {
     **dict.fromkeys(
         ("tc overlay", "sc overlay", "framework ops", "framework name scope", "tensorflow ops", "tensorflow name scope",
          "source code", "source", "host offload ops", "launch stats", "xla traceme", "scalar unit", "tensor core",
-         "tensor core sync flag", "sparse core syncs", "_counters_"),
+         "tensor core sync flag", "sparse core syncs", "_counters_", "power throttle"),
         OTHER,
     ),
 }  # fmt: skip
@@ -103,6 +104,12 @@ def op_events(space: Space) -> DeviceEvents:
         spanning_lines=frozenset(core.line_name(line) for core in cores if core.is_main for line in core.lines(ASYNC)),
         other_cores=frozenset(core.line_name(line) for core in cores if not core.is_main for line in core.plane.lines),
         one_at_a_time=True,
+        meters=tuple(
+            meter
+            for core in cores
+            if core.is_main
+            for meter in read_meters(core.plane, device=core.device, zero_ns=core.zero_ns)
+        ),
         notes=(*notes, *_other_planes(space)),
         skipped=_unknown_lines(cores),
     )
@@ -151,6 +158,7 @@ def _operations(line: Line, core: _Core, kind: str, executions: pd.DataFrame) ->
             "flops": line.floats("model_flops"),
             "accessed_bytes": line.floats("bytes_accessed"),
             "shown_bytes": line.floats("shown_bytes"),
+            "core_energy_j": line.floats("vdd_energy_j") if core.is_main and kind == OPS else np.nan,
         },
         length=len(starts),
     )

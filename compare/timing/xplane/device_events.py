@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from compare.timing.series import Series
+
 RAW = {
     "device": "int32",
     "line": "category",
@@ -24,19 +26,21 @@ RAW = {
     "flops": "float64",
     "accessed_bytes": "float64",
     "shown_bytes": "float64",
+    "core_energy_j": "float64",
 }
-"""Columns of operation events, the last three of them optional.
+"""Columns of operation events, the last four of them optional.
 
 device: logical id, -1 unknown.  line, name: as in the profile.  hlo_op: the instruction's name.  module: the profile's
 name of its program, like `jit_f(0)`, "" unknown.  text: its HLO line, category: its `hlo_category`, tf_op: its
 `op_name`; "" where the profile has none.  main: on the device's main line, whose events are compute unless they are
 communication.  start_ns: from `Space.zero_ns`.  wait_ns: NaN where not shown.  run: number of the program's
 execution, -1 unknown.  flops, accessed_bytes: `model_flops`, `bytes_accessed`, NaN where not shown.  shown_bytes: of a
-collective in a trace that may be without its HLO, the bytes that it shows; else NaN.
+collective in a trace that may be without its HLO, the bytes that it shows; else NaN.  core_energy_j: `vdd_energy_j`
+of an operation of a TensorCore; else NaN.
 """
 
 
-_OPTIONAL = ("flops", "accessed_bytes", "shown_bytes")
+_OPTIONAL = ("flops", "accessed_bytes", "shown_bytes", "core_energy_j")
 
 EXECUTIONS = {"device": "int32", "module": "category", "run": "int64", "start_ns": "float64", "duration_ns": "float64"}
 """Columns of program executions, as marked by a device."""
@@ -58,6 +62,8 @@ class DeviceEvents:
     """Lines of further cores that work for the device."""
     one_at_a_time: bool = False
     """Whether events nested in another event of the main line are all that the device does meanwhile."""
+    meters: tuple[Series, ...] = ()
+    """Power, temperature and throttling, where they were recorded."""
     notes: tuple[str, ...] = ()
     skipped: Mapping[str, int] = field(default_factory=dict)
     """Description (`line Framework Ops`) -> number of omitted events."""

@@ -20,8 +20,8 @@ Value = int | float | str | bytes
 
 _METADATA, _OFFSET, _DURATION, _STATS, _OCCURRENCES = 1, 2, 3, 4, 5
 """Numbers of XEvent's fields."""
-_NONE = np.iinfo(np.int64).min
 _MONTH_NS = 30 * 86_400 * 10**9
+_YEAR_NS = 365 * 86_400 * 10**9
 _DEVICE = "/device:TPU:"
 
 
@@ -176,11 +176,12 @@ class ProtobufLine:
         return np.where(values == missing, of_rows[self.rows], values)
 
     def floats(self, stat: str) -> Floats:
-        """An integer statistic; NaN where neither the event nor its metadata has it."""
+        """A numeric statistic: the event's own, else its metadata's; NaN where neither has it."""
         if stat not in self._stat_names.values():
             return np.full(self._columns.metadata.size, np.nan)
-        values = self.numbers(stat, missing=_NONE)
-        return np.where(values == _NONE, np.nan, values)
+        values = self._columns.stats.floats(stat)
+        of_rows = np.append(self._metadata.stats.floats(stat), np.nan)
+        return np.where(np.isnan(values), of_rows[self.rows], values)
 
     def words(self, stat: str) -> pd.Categorical:
         """A string statistic: the event's own, else its metadata's; "" where there is none."""
@@ -223,6 +224,18 @@ class Space:
     """The trace's description of itself; "" for none."""
     stands_for: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """Shown device -> the devices that it represents, where there are several."""
+
+    @property
+    def zero_unix_ns(self) -> int | None:
+        """The zero of all start times since 1970, by the profile's own start; `None` where it has none.
+
+        Lines count from that start (`profile_start_time` of plane `Task Environment`), or since 1970 themselves.
+        """
+        if self.zero_ns > _YEAR_NS:
+            return self.zero_ns
+        starts = [plane.stats.get("profile_start_time") for plane in self.planes]
+        known = [start for start in starts if isinstance(start, int) and start > _YEAR_NS]
+        return known[0] + self.zero_ns if known else None
 
     def zero_of(self, plane: Plane) -> int:
         """The zero of a plane: `zero_ns`, or its own if it has another clock, since far from zero a float cannot hold

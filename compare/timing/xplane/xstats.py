@@ -1,5 +1,6 @@
 """The statistics of many events or metadata rows: named numbers and strings, read on first use."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,11 +9,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from compare.timing.arrays import Ints
+from compare.timing.arrays import Floats, Ints
 from compare.timing.xplane.columnar_protobuf import Bits, Messages, fields
 
 _NAME, _DOUBLE, _TEXT, _BYTES, _REFERENCE = 1, 2, 5, 6, 7
 """Field numbers of XStat; 3 and 4 are integers."""
+
+_NUMBER = re.compile(r"-?\d{1,18}(\.\d{1,18})?")
 
 
 class CodedWords:
@@ -77,6 +80,19 @@ class Stats:
             text = self._text(row)
             if text.removeprefix("-").isdecimal():
                 result[self._owner[row]] = int(text)
+        return result
+
+    def floats(self, name: str) -> Floats:
+        """Each owner's number of this name; NaN where it has none."""
+        result = np.full(self._count, np.nan)
+        rows = self._of(name)
+        kind = self._columns.kind[rows] if rows.size else rows
+        for known, reading in ((kind == _DOUBLE, np.float64), (np.isin(kind, (3, 4)), np.int64)):
+            if (chosen := rows[known]).size:
+                result[self._owner[chosen]] = self._columns.value[chosen].view(reading)
+        for row in rows[kind == _TEXT].tolist():
+            if _NUMBER.fullmatch(text := self._text(row)):
+                result[self._owner[row]] = float(text)
         return result
 
     def words(self, name: str) -> CodedWords:
