@@ -1,9 +1,12 @@
 """The law table: every parallelism, what it costs and why, and the laws of meshes that have it."""
 
 from dataclasses import dataclass
+from typing import Any
+
+import pytest
 
 from tests.laws import context, experts, others, sequence, tensor
-from tests.laws.law import Program, Setting
+from tests.laws.law import EINSUM, GSPMD, SDPA, SHARDY, Program, Setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,4 +138,24 @@ def laws(arm: str) -> list[tuple[Setting, str, Program]]:
         for phase in setting.phases
         for program in setting.programs
         if program.arm == arm
+    ]
+
+
+PLAIN = ((SHARDY, "prefill"), (GSPMD, "decode"), (SDPA, "prefill"), (EINSUM, "decode"))
+"""Of the two programs that an arm has of a setting, the one that a plain `pytest` compiles of each phase."""
+
+
+def is_long(setting: Setting, phase: str, program: Program) -> bool:
+    """Whether only `pytest -m long` compiles it: the arm's other program of this setting shows the phase already."""
+    has_both = sum(other.arm == program.arm for other in setting.programs) > 1 and len(setting.phases) > 1
+    return has_both and (program, phase) not in PLAIN
+
+
+def parameters(arm: str) -> list[Any]:
+    """Of a test: setting, phase, program of each of its laws."""
+    return [
+        pytest.param(
+            *row, id=f"{row[0].name} {row[1]} {row[2].title}", marks=[pytest.mark.long] if is_long(*row) else []
+        )
+        for row in laws(arm)
     ]

@@ -7,19 +7,15 @@ import pytest
 
 from tests.laws.law import GSPMD, SHARDY, Program, Setting
 from tests.laws.programs import Found, Job, Words, without_shift
-from tests.laws.table import laws, setting_of
+from tests.laws.table import parameters, setting_of
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not (find_spec("jax") and find_spec("libtpu")), reason="JAX or libtpu is not installed"),
 ]
 
-LAWS = laws("jax_impl")
 
-
-@pytest.mark.parametrize(
-    ("setting", "phase", "program"), LAWS, ids=[f"{row[0].name} {row[1]} {row[2].title}" for row in LAWS]
-)
+@pytest.mark.parametrize(("setting", "phase", "program"), parameters("jax_impl"))
 def test_a_step_has_exactly_these_collectives(
     setting: Setting, phase: str, program: Program, counts_of: Callable[[Job], Found]
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.laws.law import EINSUM, Program, Setting
 from tests.laws.programs import Found, Job, Words, without_shift
-from tests.laws.table import laws, setting_of
+from tests.laws.table import parameters, setting_of
 
 pytestmark = [
     pytest.mark.slow,
@@ -16,12 +16,8 @@ pytestmark = [
     ),
 ]
 
-LAWS = laws("torchxla_impl")
 
-
-@pytest.mark.parametrize(
-    ("setting", "phase", "program"), LAWS, ids=[f"{row[0].name} {row[1]} {row[2].title}" for row in LAWS]
-)
+@pytest.mark.parametrize(("setting", "phase", "program"), parameters("torchxla_impl"))
 def test_a_step_has_exactly_these_collectives(
     setting: Setting, phase: str, program: Program, counts_of: Callable[[Job], Found]
 ) -> None:

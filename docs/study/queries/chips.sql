@@ -7,5 +7,5 @@ WITH ranked AS (
 )
 SELECT model, topology, devices, phase, arm, mesh, step_ns, tokens_per_s, tokens_per_s / devices AS tokens_per_s_chip
 FROM ranked
-WHERE place = 1
+WHERE place = 1 AND model IN (SELECT model FROM runs WHERE topology = 'v6e:4x8')
 ORDER BY model, phase DESC, arm, devices

@@ -78,5 +78,5 @@ def test_the_data_are_small_and_plain_parquet():
     files = sorted((FOLDER / "data").glob("*.parquet"))
     assert sum(path.stat().st_size for path in files) < MOST_BYTES
     for path in files:
-        (count,) = duckdb.sql(f"SELECT count(*) FROM '{path}'").fetchone()
+        ((count,),) = duckdb.sql(f"SELECT count(*) FROM '{path}'").fetchall()
         assert count > 0, path.name
