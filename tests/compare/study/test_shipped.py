@@ -15,7 +15,7 @@ FOLDER = ROOT / "docs/study"
 TEMPLATE = (FOLDER / "study.md.j2").read_text()
 MOST_BYTES = 15_000_000
 _CODE = re.compile(r"\{%.*?%\}|\{\{.*?\}\}|`[^`]*`|\]\([^)]*\)|^#+ [\d.]+", re.DOTALL | re.MULTILINE)
-NAMES = re.compile(r"\bv6e\b|\barXiv 2507\.14392\b")
+NAMES = re.compile(r"\b(?:v6e|bf16|float32|arXiv 2507\.14392)\b")
 """The only digits of the prose that are no numbers."""
 
 
