@@ -14,11 +14,12 @@ import numpy as np
 from compare.hlo.collective import Collective
 from compare.hlo.text.module import Module
 from compare.timing.arrays import Floats
-from compare.timing.energy.amounts import AMOUNTS, CHIP_S, Span, joules, span, span_of_ratio
+from compare.timing.energy.amounts import AMOUNTS, CHIP_S, Span, event_amounts, joules, span, span_of_ratio
 from compare.timing.energy.coefficients import COMPONENTS, DCN, ICI, MATRIX, MEMORY, VECTOR, Coefficients
 from compare.timing.energy.voltage import GAMMAS, Voltage
 from compare.timing.model.hardware import Hardware
 from compare.timing.model.schedule import model_step
+from compare.timing.timeline import Timeline
 from meshes.mesh_argument import Plan
 
 COMPUTE = "compute"
@@ -42,24 +43,34 @@ class Workload:
     chips: float
 
     @classmethod
-    def of(
-        cls, module: Module, rows: Sequence[Collective], plan: Plan, *, hardware: Hardware, amounts: Floats
-    ) -> "Workload":
-        """Of a compiled program, by the schedule model.  amounts: of one step on the full mesh."""
+    def of(cls, module: Module, rows: Sequence[Collective], plan: Plan, *, hardware: Hardware) -> "Workload":
+        """Of a compiled program, by the schedule model."""
+        nominal = model_step(module, rows, plan, hardware=hardware)
 
         def step_ns(part: str, speed: float) -> float:
-            timeline = model_step(module, rows, plan, hardware=scale_hardware(hardware, part, speed))
+            scaled = scale_hardware(hardware, part, speed)
+            timeline = nominal if speed == 1 else model_step(module, rows, plan, hardware=scaled)
             return float(timeline.steps["duration_ns"].max())
 
-        return cls(step_ns, amounts, plan.mesh.num_devices / plan.topology.generation.devices)
+        chips = plan.mesh.num_devices / plan.topology.generation.devices
+        return cls(step_ns, count_amounts(nominal), chips)
+
+
+def count_amounts(timeline: Timeline) -> Floats:
+    """(6,): the work of a modelled step on the full mesh, without static power."""
+    events = timeline.events[timeline.events["step"].to_numpy() >= 0]
+    devices = {device: float(len(members)) for device, members in timeline.stands_for.items()}
+    weights = events["device"].map(devices).to_numpy(np.float64)
+    total: Floats = weights @ event_amounts(events)
+    return total
 
 
 def scale_hardware(hardware: Hardware, part: str, speed: float) -> Hardware:
     """The rates where one part runs at another speed.  Latencies of launches and steps stay: they are no bandwidth."""
     if part == COMPUTE:
-        return replace(hardware, cycle_ns=hardware.cycle_ns / speed, flops_per_ns=hardware.flops_per_ns * speed)
+        return replace(hardware, core_speed=speed, flops_per_ns=hardware.flops_per_ns * speed)
     if part == MEMORY:
-        return replace(hardware, hbm_bytes_per_ns=hardware.hbm_bytes_per_ns * speed)
+        return replace(hardware, memory_speed=speed, hbm_bytes_per_ns=hardware.hbm_bytes_per_ns * speed)
     if part == ICI:
         return replace(
             hardware,

@@ -10,6 +10,7 @@ from math import prod
 
 from compare.hlo.text.instruction import Instruction
 from compare.timing.model.hardware import Hardware
+from compare.timing.work.arithmetic import ArithmeticCounts
 from compare.timing.work.memory import MemoryTraffic, copied_bytes, is_free
 
 MEMORY_BOUND = 1.25
@@ -30,7 +31,7 @@ class InstructionCosts:
 
     def __init__(self, hardware: Hardware):
         self._hardware = hardware
-        self._memory = MemoryTraffic()
+        self._memory, self._arithmetic = MemoryTraffic(), ArithmeticCounts()
 
     def compute_ns(self, item: Instruction) -> float:
         """Time on the TensorCore."""
@@ -41,7 +42,20 @@ class InstructionCosts:
         only_moves = cycles <= MEMORY_BOUND * moved * self._hardware.copy_cycles_per_byte
         if only_moves and _MATRIX_UNIT not in item.text:
             return max(memory_ns, self._kernel_ns(item))
-        return max(cycles * self._hardware.cycle_ns, memory_ns)
+        return max(cycles * self._hardware.cycle_ns / self._speed(item, moved), memory_ns)
+
+    def _speed(self, item: Instruction, moved: int) -> float:
+        """How much faster an estimate passes than at nominal speeds.
+
+        The estimate of a product holds its reads, too: it keeps its ratio to the longer of arithmetic and memory.
+        """
+        core, memory = self._hardware.core_speed, self._hardware.memory_speed
+        if core == memory == 1 or _MATRIX_UNIT not in item.text:
+            return core
+        flops_ns = self._arithmetic.of(item).matrix_flops * core / self._hardware.flops_per_ns
+        bytes_ns = moved * memory / self._hardware.hbm_bytes_per_ns
+        bound = max(flops_ns, bytes_ns)
+        return bound / max(flops_ns / core, bytes_ns / memory) if bound else core
 
     def _cycles(self, item: Instruction) -> float:
         """The estimated cycles without those between a loop's windows: each window is fetched during the previous."""

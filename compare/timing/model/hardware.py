@@ -16,6 +16,10 @@ class Hardware:
     """Duration of one estimated cycle: 1 / clock × cycle_factor."""
     cycle_factor: float = 1.0
     """The measured correction of the estimates in `cycle_ns`."""
+    core_speed: float = 1.0
+    """The clock of the core ÷ the one of `cycle_ns`; the rates below are those at these speeds."""
+    memory_speed: float = 1.0
+    """`hbm_bytes_per_ns` ÷ its nominal value."""
     flops_per_ns: float
     """Peak of one device, for kernels that state their flops."""
     copy_cycles_per_byte: float

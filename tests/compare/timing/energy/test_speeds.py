@@ -1,5 +1,7 @@
 """Time and energy at other speeds, on toy programs whose parts are known in nanoseconds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -39,7 +41,8 @@ def workload(entry):
     plan = read_mesh("tp4pp2@v5e:2x4")
     text = program(entry)
     module = read(text)
-    return Workload.of(module, collectives(module, plan.mesh.split_axes), plan, hardware=ROUND, amounts=AMOUNTS)
+    rows = collectives(module, plan.mesh.split_axes)
+    return replace(Workload.of(module, rows, plan, hardware=ROUND), amounts=AMOUNTS)
 
 
 ONE_AFTER_THE_OTHER = f"""
@@ -116,3 +119,13 @@ def test_where_gamma_is_assumed_the_range_holds_every_gamma():
     assert (assumed.range.low, assumed.range.high) == pytest.approx(ends, rel=1e-3)
     given = measure_marginal(workload(ONE_AFTER_THE_OTHER), CHIP, Voltage(0.5, is_assumed=False))[0]
     assert given.range.low == pytest.approx(given.range.high)
+
+
+def test_the_work_of_a_step_is_that_of_all_devices_that_an_event_stands_for():
+    """1,000 elements on each of 8 devices; 4000 bytes, 2·3/4 of them out of each device, over one link each but for
+    the way back along a line of four: 3 links for one device's."""
+    plan = read_mesh("tp4pp2@v5e:2x4")
+    module = read(program(ONE_AFTER_THE_OTHER))
+    amounts = Workload.of(module, collectives(module, plan.mesh.split_axes), plan, hardware=ROUND).amounts
+    by_line = 4000 * 1.5 / 2 * 2 * (3 * 1 + 3)
+    assert amounts.tolist() == pytest.approx([0, 8 * 1000, 0, 2 * by_line, 0, 0])

@@ -146,3 +146,38 @@ def test_a_known_product_takes_what_was_measured():
     """v6e, 8192 x 8192 x 8192: 2,977,840 cycles at 1.75 GHz, measured 1.3288 ms."""
     hardware = Hardware.of(generation("v6e"))
     assert hardware.cycle_ns * 2_977_840 == pytest.approx(1.3288e6, rel=1e-4)
+
+
+PRODUCTS = """HloModule m
+ENTRY e {
+  a = f32[100,100]{1,0} parameter(0)
+  v = f32[1,1000]{1,0} parameter(1)
+  w = f32[1000,1000]{1,0} parameter(2)
+  square = f32[100,100]{1,0} dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}, backend_config={"estimated_cycles":"3000","cost_model_type":"COST_MODEL_TYPE_CLASSIC"}
+  thin = f32[1,1000]{1,0} dot(v, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, backend_config={"estimated_cycles":"60000","cost_model_type":"COST_MODEL_TYPE_CLASSIC"}
+  ROOT r = (f32[100,100]{1,0}) tuple(square)
+}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("name", "core", "memory", "ns"),
+    [
+        # 2 · 10^6 FLOPs take 2000 ns, 80,000 bytes 800: the arithmetic binds the 3000 cycles.
+        ("square", 1.0, 1.0, 3000),
+        ("square", 0.5, 1.0, 6000),
+        ("square", 1.0, 0.5, 3000),
+        ("square", 1.0, 0.25, 3000 * 3200 / 2000),  # the bytes now take 3200
+        ("square", 4.0, 1.0, 3000 * 800 / 2000),  # the arithmetic only 500: the bytes bind
+        # 2 · 10^6 FLOPs take 2000 ns, 4,008,000 bytes 40,080: the memory binds the 60,000 cycles.
+        ("thin", 1.0, 1.0, 60000),
+        ("thin", 0.5, 1.0, 60000),
+        ("thin", 1.0, 2.0, 30000),
+    ],
+)
+def test_at_another_speed_a_product_follows_what_binds_it(name, core, memory, ns):
+    (item,) = (item for item in read(PRODUCTS).entry if item.name == name)
+    hardware = replace(
+        ROUND, core_speed=core, flops_per_ns=1000.0 * core, memory_speed=memory, hbm_bytes_per_ns=100.0 * memory
+    )
+    assert InstructionCosts(hardware).compute_ns(item) == pytest.approx(ns)
