@@ -5,6 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
+
+from compare.render.units import time_text
 from compare.report.programs import judge_programs
 from compare.run.folder.load_run import read_run
 from compare.simulate.graphs.request import GraphRequest
@@ -12,7 +15,9 @@ from compare.simulate.text import describe_machine
 from compare.timing.chakra.reader import Trace, read_trace
 from compare.timing.chakra.settings import count_in_ns, count_in_ps, export_machine, read_settings
 from compare.timing.errors import TimingError
+from compare.timing.metrics.verdicts import VERDICTS
 from compare.timing.network.astra_sim.program import play_graph
+from compare.timing.network.engine.game import Played
 from compare.timing.network.engine.plan import Plan
 from compare.timing.network.engine.play import play
 from compare.timing.network.graph.expand import expand_program
@@ -20,6 +25,9 @@ from compare.timing.network.graph.graph import Graph
 from compare.timing.network.machines.machine import Machine
 from compare.timing.network.machines.machine_file import read_machine
 from compare.timing.network.machines.tpu import astra_sim_machine, tpu_machine
+from compare.timing.network.programs.simulation import list_exposed
+from compare.timing.network.programs.timeline import show_timeline
+from meshes.process import atomic_files
 from meshes.process.one_line import complain
 
 
@@ -42,13 +50,15 @@ def answer_graphs(request: GraphRequest) -> int:
     subjects = list_run(request) if request.is_run else [read_subject(request)]
     answers = []
     for subject in subjects:
-        answer, line = _by_astra_sim(subject, request) if request.as_astra_sim else _by_engine(subject)
+        answer, line = _by_astra_sim(subject, request) if request.as_astra_sim else _by_engine(subject, request)
         answers.append({"program": subject.name} | answer)
         if not request.json:
             print(line)
             print(f"machine: {describe_machine(count_in_ns(subject.machine, subject.tick_ps))}")
     if request.json:
         print(json.dumps({"programs": answers} if request.is_run else answers[0]))
+    elif request.out is not None:
+        print(request.out)
     return 0
 
 
@@ -69,10 +79,15 @@ def read_subject(request: GraphRequest) -> Subject:
 
 def _machine_of(request: GraphRequest, trace: Trace) -> Machine:
     """In the trace's ticks as astra-sim, else in ns."""
+    num_ranks = trace.graph.num_ranks
     if request.machine is None:
-        machine = read_settings(request.path, num_ranks=trace.graph.num_ranks)
+        machine = read_settings(request.path, num_ranks=num_ranks)
         return machine if request.as_astra_sim else count_in_ns(machine, trace.tick_ps)
     machine = _find_machine(request.machine, as_astra_sim=request.as_astra_sim)
+    if machine.num_ranks != num_ranks:
+        raise TimingError(
+            f"{request.machine}: its dims multiply to {machine.num_ranks:,} ranks, and {request.path} has {num_ranks:,}"
+        )
     return count_in_ps(machine) if request.as_astra_sim and trace.tick_ps == 1 else machine
 
 
@@ -131,8 +146,43 @@ def _by_astra_sim(subject: Subject, request: GraphRequest) -> tuple[dict[str, ob
     return answer, line
 
 
-def _by_engine(subject: Subject) -> tuple[dict[str, object], str]:
-    played = play(Plan.of(subject.graph, subject.machine), subject.machine, eager=subject.eager)
+def _by_engine(subject: Subject, request: GraphRequest) -> tuple[dict[str, object], str]:
+    """Raises `TimingError` with the trace's folder; writes `--out`."""
+    try:
+        played = play(Plan.of(subject.graph, subject.machine), subject.machine, eager=subject.eager)
+    except TimingError as error:
+        raise TimingError(f"{request.path}: {error}") from None
+    num_ranks = subject.graph.num_ranks
+    exposed = list_exposed(played, num_ranks, lambda transfer: transfer.kind)
+    if request.out is not None:
+        _write_timeline(request.out, subject, played)
     ends = [round(ns, 3) for ns in played.rank_ends().tolist()]
-    answer: dict[str, object] = {"ns": round(played.total_ns, 3), "model": "native", "ranks": ends}
-    return answer, f"{played.total_ns:,.1f} ns: {subject.name}, {subject.graph.num_ranks} ranks, our own model"
+    answer: dict[str, object] = {
+        "ns": round(played.total_ns, 3), "model": "native", "ranks": ends,
+        "exposed_ns": round(sum(exposed.values()), 3),
+        "exposed_by_kind_ns": {kind: round(ns, 3) for kind, ns in sorted(exposed.items())},
+    }  # fmt: skip
+    kinds = ", ".join(f"{kind} {time_text(ns)}" for kind, ns in sorted(exposed.items(), key=lambda row: -row[1]))
+    lines = [
+        f"{played.total_ns:,.1f} ns: {subject.name}, {num_ranks:,} ranks, our own model",
+        f"exposed communication, mean over ranks: {time_text(sum(exposed.values()))}" + f" ({kinds})" * bool(kinds),
+    ]
+    return answer, "\n".join(lines)
+
+
+def _write_timeline(path: Path, subject: Subject, played: Played) -> None:
+    """Every rank as a device, in Chrome's trace format."""
+    from compare.render.time.perfetto import write_trace
+    from compare.render.time.timeline_view import ProgramTimeline
+
+    machine = subject.machine
+    on = machine.name if machine.name != "machine" else describe_machine(machine)
+    timeline = show_timeline(played, range(subject.graph.num_ranks), {}, label=f"simulated on {on}")
+    shares = pd.DataFrame({"collective": [], "verdict": [], **{verdict: [] for verdict in VERDICTS}})
+    program = ProgramTimeline(
+        phase="trace", arm="", title=subject.name, cell=f"{subject.graph.num_ranks} ranks", default=True,
+        timeline=timeline, shares=shares,
+    )  # fmt: skip
+    with atomic_files.temporary() as folder:
+        write_trace(folder / "trace", timelines=[program])
+        atomic_files.write_bytes(path, (folder / "trace").read_bytes())

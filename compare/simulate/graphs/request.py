@@ -21,6 +21,8 @@ class GraphRequest:
     aware: bool
     words: tuple[str, str, str]
     """Arm, phase and cell of a run's programs; "" for any."""
+    out: Path | None
+    """Of a trace on our own engine: a timeline for Perfetto."""
     json: bool
 
     @property
@@ -54,6 +56,12 @@ def parse_graph_request(words: Sequence[str]) -> GraphRequest:
     parser.add_argument("--aware", action="store_true", help="ASTRA-sim's backend whose links are shared: one dim")
     for word in ("arm", "phase", "cell"):
         parser.add_argument(f"--{word}", metavar=word.upper(), default="", help=f"of a run: only this {word}")
+    parser.add_argument(
+        "--out",
+        metavar="FILE.json.gz",
+        type=Path,
+        help="of a trace, by our own engine: its timeline, for ui.perfetto.dev",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
     options = parser.parse_args(words)
     if options.aware and not options.rules:
@@ -64,8 +72,13 @@ def parse_graph_request(words: Sequence[str]) -> GraphRequest:
         as_astra_sim=options.rules == ASTRA_SIM,
         aware=options.aware,
         words=(options.arm, options.phase, options.cell),
+        out=options.out,
         json=options.json,
     )
+    if options.out and (options.rules or request.is_run):
+        parser.error("--out is of a trace on our own engine; leave out --as")
+    if options.out and not options.out.name.endswith(".json.gz"):
+        parser.error("--out is a file like timeline.perfetto.json.gz")
     if any(request.words) and not request.is_run:
         parser.error("--arm, --phase and --cell belong to a run folder")
     return request

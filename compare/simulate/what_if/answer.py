@@ -13,17 +13,17 @@ def answer_what_if(request: WhatIf) -> int:
     """0: every program was simulated."""
     subjects = load_subjects(request.run)
     results = simulate_run(request, subjects)
+    written = []
+    if request.into or request.out is not None:
+        from compare.simulate.what_if.write import write_result, write_run
+
+        if request.into:
+            written += write_result(request, results, request.run)
+        if request.out is not None:
+            written += write_run(request, results, request.out)
     if request.json:
         print_json(to_json(request, results))
     else:
         print(*list_lines(request, results), sep="\n")
-    out = sys.stderr if request.json else sys.stdout
-    if request.into:
-        from compare.simulate.what_if.write import write_result
-
-        print(*write_result(request, results, request.run), sep="\n", file=out)
-    if request.out is not None:
-        from compare.simulate.what_if.write import write_run
-
-        print(*write_run(request, results, request.out), sep="\n", file=out)
+    print(*written, sep="\n", end="\n" * bool(written), file=sys.stderr if request.json else sys.stdout)
     return 0

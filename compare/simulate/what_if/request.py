@@ -143,7 +143,7 @@ def change_point(simulation: Simulation, sweep: Sweep, value: float | str) -> Si
     if sweep.word in KINDS:
         return _algorithm(simulation, sweep.word, str(value))
     change = scale_by if sweep.is_factor else _set
-    return change(simulation, sweep.word, value if isinstance(value, str) else repr(value))
+    return change(simulation, sweep.word, value if isinstance(value, str) else f"{value:.15g}")
 
 
 def _split(change: str, option: str) -> tuple[str, str]:
@@ -223,6 +223,8 @@ def _read(options: argparse.Namespace) -> WhatIf:
     changes += [("set", word) for word in options.set] + [("algorithm", word) for word in options.algorithm]
     for kind, change in changes:
         _split(change, f"--{kind}")
+    if options.points is not None and not options.sweep:
+        raise TimingError("--points belongs to --sweep")
     return WhatIf(
         run=options.run,
         machine=options.machine,

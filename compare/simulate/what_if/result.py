@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from compare.simulate.what_if.framework import FrameworkInduced, compare_frameworks
 from compare.simulate.what_if.request import WhatIf
 from compare.simulate.what_if.subjects import Outcome, Subject, simulate_subject
+from compare.timing.errors import TimingError
 from compare.timing.network.machines.changes import BANDWIDTH, scale_machine
 from compare.timing.network.machines.tpu import tpu_machine
 from compare.timing.network.programs.best import BestAlgorithm, list_best
@@ -61,7 +62,11 @@ def simulate_run(request: WhatIf, subjects: Sequence[Subject]) -> list[SubjectRe
             if factor != 1:
                 machine = scale_machine(simulation.machine, BANDWIDTH, factor)
                 simulation = replace(simulation, machine=machine)
-            faster[key] = simulate_subject(subject, simulation)
+            try:
+                faster[key] = simulate_subject(subject, simulation)
+            except TimingError as error:
+                file = f"{request.machine}: " if (request.machine or "").endswith(".toml") else ""
+                raise TimingError(f"{file}{error}") from None
         return faster[key]
 
     for subject in subjects:

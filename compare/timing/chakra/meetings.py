@@ -90,7 +90,8 @@ class Meetings:
         if meeting.kind != kind:
             first = meeting.members[0]
             raise self._error(
-                member, f"is a {kind}, and {first.node.words} of rank {first.rank} in its place a {meeting.kind}"
+                member,
+                f"it is of {kind}, and {first.node.words} of rank {first.rank} in its place of {meeting.kind}",
             )
         meeting.members.append(member)
 

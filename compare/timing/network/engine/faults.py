@@ -1,6 +1,6 @@
 """What a graph cannot run: transfers whose ends do not fit together, and ranks that wait for each other."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from compare.timing.errors import TimingError
 from compare.timing.network.graph.graph import COLLECTIVE, OPS, RECEIVE, SEND, Graph, NodeTable
@@ -86,21 +86,22 @@ def _check_transfer(graph: Graph, number: int, ends: list[_Ends], table_of: list
             node = ends[index].get((number, op))
             if node is not None and op not in expected.get(rank, ()):
                 raise GraphError(
-                    f"rank {rank}, {name_node(graph.tables[index], node)}: is a {OPS[op]} of a {transfer.kind} whose "
+                    f"rank {rank}, {name_node(graph.tables[index], node)}: is a {OPS[op]} of {transfer.kind}, whose "
                     "groups have no such rank"
                 )
 
 
-def describe_deadlock(graph: Graph, stuck: Mapping[int, int], waits: Mapping[int, tuple[int, ...]]) -> str:
-    """stuck: rank -> the node at which it waits; waits: rank -> the ranks that have not come there."""
+def describe_deadlock(graph: Graph, stuck: Mapping[int, int], list_absent: Callable[[int], Sequence[int]]) -> str:
+    """stuck: rank -> the node at which it waits.  list_absent: the ranks that have not come there."""
     rank = next(iter(stuck))
     chain: list[int] = []
     while rank in stuck and rank not in chain:
         chain.append(rank)
-        rank = next((other for other in waits.get(rank, ()) if other in stuck), -1)
+        rank = next((other for other in list_absent(rank) if other in stuck), -1)
     cycle = chain[chain.index(rank) :] if rank in chain else chain
     words = [f"rank {each} waits at {name_node(graph.table(each), stuck[each])}" for each in cycle]
     partners = [f" for rank {other}" for other in cycle[1:]] + [f" for rank {rank}" if rank in chain else ""]
     chained = ", ".join(word + partner for word, partner in zip(words, partners, strict=True))
-    crossed = len({graph.table(each).names[stuck[each]] for each in cycle}) > 1
-    return f"deadlock: {chained}" + ("; they come to their transfers in crossed order" * (crossed and len(cycle) > 1))
+    transfers = {int(graph.table(each).transfers[stuck[each]]) for each in cycle}
+    crossed = rank in chain and len(transfers) > 1
+    return f"deadlock: {chained}" + "; they come to their transfers in crossed order" * crossed

@@ -6,7 +6,7 @@ collective begins when its last member has come; a message when its sender has (
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,11 +14,11 @@ import numpy as np
 
 from compare.timing.arrays import Floats
 from compare.timing.network.engine.classes import ClassGroup
-from compare.timing.network.engine.faults import GraphError, describe_deadlock
+from compare.timing.network.engine.faults import GraphError, describe_deadlock, list_ends
 from compare.timing.network.engine.flows import Flow, SharedLinks
 from compare.timing.network.engine.links import Links
 from compare.timing.network.engine.plan import Plan
-from compare.timing.network.graph.graph import COMPUTE, RECEIVE, NodeTable
+from compare.timing.network.graph.graph import COLLECTIVE, COMPUTE, RECEIVE, SEND, NodeTable, list_partners
 from compare.timing.network.machines.machine import Machine
 
 Uses = tuple[tuple[int, float], ...]
@@ -310,28 +310,32 @@ class Game:
         self._end_node(index, node)
 
     def _check_ended(self) -> None:
-        first = self.plan.classes.first.tolist()
-        stuck, waits = {}, {}
+        """Raises `GraphError`, which names ranks and nodes, where some never end."""
+        waiting: dict[int, int] = {}
         for index, ends in enumerate(self.ends):
             open_nodes = [node for node, end in enumerate(ends) if end < 0]
-            if not open_nodes:
-                continue
-            begun = [node for node in open_nodes if self.starts[index][node] >= 0]
-            node = begun[0] if begun else open_nodes[0]
-            stuck[first[index]] = node
-            waits[first[index]] = tuple(first[other] for other in self._absent(index, node)) if begun else ()
-        if stuck:
-            raise GraphError(describe_deadlock(self.plan.graph, stuck, waits))
+            if open_nodes:
+                begun = [node for node in open_nodes if self.starts[index][node] >= 0]
+                waiting[index] = begun[0] if begun else open_nodes[0]
+        if waiting:
+            of = self.plan.classes.of.tolist()
+            stuck = {rank: waiting[index] for rank, index in enumerate(of) if index in waiting}
+            ends_of = {id(table): list_ends(table) for table in self.tables}
 
-    def _absent(self, index: int, node: int) -> Sequence[int]:
-        """The classes that have not come to a node's transfer."""
-        transfer = self.parts[index].transfers[node]
-        absent: dict[int, None] = {}
-        for (number, _), instance in self.instances.items():
-            if number == transfer and any(member == (index, node) for member in instance.nodes):
-                come = {other for other, _ in instance.nodes}
-                absent.update(dict.fromkeys(other for other, _ in instance.group.members if other not in come))
-        return list(absent)
+            def list_absent(rank: int) -> list[int]:
+                """The ranks that have not come to the transfer at which one waits."""
+                node = stuck[rank]
+                if self.starts[of[rank]][node] < 0 or self.parts[of[rank]].ops[node] == COMPUTE:
+                    return []
+                number, op = self.parts[of[rank]].transfers[node], self.parts[of[rank]].ops[node]
+                met = {SEND: RECEIVE, RECEIVE: SEND}.get(op, COLLECTIVE)
+                return [
+                    other
+                    for other in list_partners(self.plan.graph, rank, node)
+                    if self.starts[of[other]][ends_of[id(self.tables[of[other]])][number, met]] < 0
+                ]
+
+            raise GraphError(describe_deadlock(self.plan.graph, stuck, list_absent))
 
 
 def list_phases(plan: Plan, traffic: int, machine: Machine, links: Links, num_bytes: float) -> list[tuple[Phase, ...]]:

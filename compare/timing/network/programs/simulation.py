@@ -1,6 +1,6 @@
 """Simulate a compiled program on a machine: expand it once, then play it on any number of machines."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -17,7 +17,7 @@ from compare.timing.network.engine.game import Played
 from compare.timing.network.engine.plan import Plan as Layout
 from compare.timing.network.engine.play import play
 from compare.timing.network.graph.expand import expand_log, number_ranks
-from compare.timing.network.graph.graph import COMPUTE, Graph
+from compare.timing.network.graph.graph import COMPUTE, Graph, Transfer
 from compare.timing.network.graph.repeat import repeat_graph
 from compare.timing.network.machines.changes import machine_table
 from compare.timing.network.machines.machine import Machine
@@ -123,8 +123,11 @@ class Program:
         )  # fmt: skip
 
 
-def list_exposed(played: Played, num_ranks: int) -> dict[str, float]:
-    """By collective, the ns of a rank's step in which it is exposed; mean over the first so many ranks.
+def list_exposed(
+    played: Played, num_ranks: int, key: Callable[[Transfer], str] = lambda transfer: transfer.collective
+) -> dict[str, float]:
+    """By collective, or by what `key` says of a transfer, the ns of a rank's step in which it is exposed; mean over the
+    first so many ranks.
 
     Time that several collectives expose at once is divided evenly, so that all add up to the exposed time.
     """
@@ -140,6 +143,6 @@ def list_exposed(played: Played, num_ranks: int) -> dict[str, float]:
         busy = Union.of(starts[computes], ends[computes])
         alone: Floats = exposed_shares(starts[~computes], ends[~computes], busy)
         for number, ns in zip(table.transfers[~computes].tolist(), alone.tolist(), strict=True):
-            name = transfers[number].collective
+            name = key(transfers[number])
             total[name] = total.get(name, 0.0) + ns * weight / num_ranks
     return total

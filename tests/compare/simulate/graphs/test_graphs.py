@@ -1,5 +1,6 @@
 """`compare.simulate FOLDER` and `RUN --as astra-sim`: step times of whole programs, by the command line."""
 
+import gzip
 import json
 
 import pytest
@@ -110,7 +111,7 @@ def test_what_astra_sim_stops_at_is_refused_and_our_engine_says_what_it_takes_fo
     (["--aware"], "--aware belongs to --as astra-sim"),
     (["--arm", "jax"], "--arm, --phase and --cell belong to a run folder"),
     (["--as", "ns3"], "invalid choice: 'ns3'"),
-    (["--as", "astra-sim", "--machine", "v6e:4x4"], "has 8 ranks, and the machine 16"),
+    (["--as", "astra-sim", "--machine", "v6e:4x4"], "v6e:4x4: its dims multiply to 16 ranks, and "),
     (["--as", "astra-sim", "--aware"], "congestion-aware ASTRA-sim has one dim"),
 ])  # fmt: skip
 def test_a_wrong_request_is_one_line(capsys, traces, words, problem):
@@ -129,3 +130,39 @@ def test_a_damaged_trace_names_its_file(capsys, tmp_path):
     path = tmp_path / "w.1.et"
     path.write_bytes(path.read_bytes()[:-3])
     assert "w.1.et is cut" in refuse(capsys, tmp_path, "--as", "astra-sim")
+
+
+def test_exposed_time_and_the_timeline_of_a_trace(capsys, tmp_path):
+    """1 byte a ns, 1 ns a hop: an all-reduce of 600 bytes over two ranks takes 2·(1 + 300) = 602 ns.  The first runs
+    beside 1 us of compute, the second behind it."""
+    write_trace(tmp_path, [[collective(2, 0, 600), compute(3, 1), collective(4, 0, 600, deps=[2, 3])]] * 2)
+    machine = tmp_path / "two.toml"
+    machine.write_text('[[dims]]\nkind = "ring"\nsize = 2\nbandwidth = 1\nlatency = 1\n')
+    found = answer(capsys, tmp_path, "--machine", machine)
+    assert found["ns"] == 1_000 + 602
+    assert found["exposed_by_kind_ns"] == {"all-reduce": 602}
+    out = tmp_path / "timeline.json.gz"
+    assert main([str(tmp_path), "--machine", str(machine), "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "exposed communication, mean over ranks: 602 ns (all-reduce 602 ns)" in printed
+    assert printed.splitlines()[-1] == str(out)
+    trace = json.loads(gzip.decompress(out.read_bytes()))
+    assert trace["otherData"]["w trace 2 ranks"] == ("simulated on two, not measured; device 0 stands for 0, 1")
+    slices = {(row["ts"], row["dur"], row["name"].split()[0]) for row in trace["traceEvents"] if row["ph"] == "X"}
+    assert slices >= {(0, 1.602, "trace"), (0, 1, "n3"), (0, 0.602, "all-reduce"), (1, 0.602, "all-reduce")}
+
+
+def test_a_deadlock_of_a_trace_names_the_folder_ranks_and_nodes_and_writes_nothing(capsys, tmp_path):
+    groups = {"1": [0, 1], "2": [0, 1]}
+    orders = [("1", "2"), ("2", "1")]
+    write_trace(
+        tmp_path,
+        [[collective(1, 0, 64, group=a), collective(2, 0, 64, group=b, deps=[1])] for a, b in orders], groups=groups,
+    )  # fmt: skip
+    machine, out = tmp_path / "two.toml", tmp_path / "timeline.json.gz"
+    machine.write_text('[[dims]]\nkind = "ring"\nsize = 2\nbandwidth = 1\nlatency = 1\n')
+    assert refuse(capsys, tmp_path, "--machine", machine, "--out", out) == (
+        f"error: {tmp_path}: deadlock: rank 0 waits at node 1 (n1) for rank 1, rank 1 waits at node 1 (n1) for rank 0; "
+        "they come to their transfers in crossed order\n"
+    )
+    assert not out.exists()

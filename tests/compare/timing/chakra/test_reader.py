@@ -116,7 +116,7 @@ BAD = [
     ([[node(1, 7)]], "node 1 'n1' is a COMM_COLL_NODE without comm_type"),
     (
         [[collective(1, 0, 8)], [collective(1, 7, 8)]],
-        "rank 1, node 1 'n1': is a reduce-scatter, and node 1 'n1' of rank 0",
+        "rank 1, node 1 'n1': it is of reduce-scatter, and node 1 'n1' of rank 0",
     ),
     (
         [[collective(1, 0, 8)], [collective(1, 0, 9)]],

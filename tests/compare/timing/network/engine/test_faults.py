@@ -50,7 +50,7 @@ def test_a_rank_outside_the_groups_is_named():
     number = program.add(ALL_REDUCE, 64, [(0, 1)])
     for rank in range(3):
         program.join(rank, number, COLLECTIVE, 64)
-    assert fail(program).startswith("rank 2, node 1 (all-reduce.0): is a collective of a all-reduce whose groups")
+    assert fail(program).startswith("rank 2, node 1 (all-reduce.0): is a collective of all-reduce, whose groups")
 
 
 def test_one_end_twice_is_named():
@@ -91,3 +91,33 @@ def test_ranks_that_send_to_each_other_first_wait_forever_unless_messages_are_ea
     program.join(1, 0, RECEIVE, 64)
     assert fail(program).startswith("deadlock: rank 0 waits at node 1 (collective-permute.0) for rank 1, rank 1 waits")
     assert play(Plan.of(program.graph(), MACHINE), MACHINE, eager=True).total_ns == 164
+
+
+def test_alike_ranks_that_all_receive_first_are_named_one_after_another():
+    """All four are one class, played once."""
+    program = Program(4)
+    up = program.add(PERMUTE, 64, [(0, 1), (1, 2), (2, 3), (3, 0)])
+    back = program.add(PERMUTE, 64, [(1, 0), (2, 1), (3, 2), (0, 3)])
+    for rank in range(4):
+        for number, op in ((up, RECEIVE), (back, SEND), (back, RECEIVE), (up, SEND)):
+            program.join(rank, number, op, 64)
+    with pytest.raises(GraphError) as caught:
+        play(Plan.of(program.alike(), MACHINE), MACHINE, eager=True)
+    assert str(caught.value) == (
+        "deadlock: rank 0 waits at node 1 (collective-permute.0) for rank 3, rank 3 waits at node 1 "
+        "(collective-permute.0) for rank 2, rank 2 waits at node 1 (collective-permute.0) for rank 1, rank 1 waits at "
+        "node 1 (collective-permute.0) for rank 0"
+    )
+
+
+def test_crossed_order_is_told_by_transfers_not_by_names():
+    """Nodes of other tools' traces can all have one name."""
+    program = Program(4)
+    numbers = [program.add(ALL_REDUCE, 64, [(0, 1)]) for _ in range(2)]
+    for rank, order in ((0, numbers), (1, numbers[::-1])):
+        for number in order:
+            program.nodes[rank].communicate(COLLECTIVE, "sum", number, 64, range(program.nodes[rank].size))
+    assert fail(program) == (
+        "deadlock: rank 0 waits at node 1 (sum) for rank 1, rank 1 waits at node 1 (sum) for rank 0; they come to "
+        "their transfers in crossed order"
+    )
