@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from compare.hlo.devices.groups import Groups
 from compare.timing.arrays import Ints
@@ -17,8 +18,7 @@ from meshes.process.one_line import quote
 _OWN_NAME = re.compile(r"(.*)\.(\d{1,9})", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """A communicating node of a rank."""
 
     rank: int
@@ -44,14 +44,19 @@ class Meetings:
 
     def __init__(self, groups: Mapping[int, tuple[int, ...]], files: Sequence[TraceFile]) -> None:
         self._groups = dict(groups)
+        self._members = {number: frozenset(ranks) for number, ranks in groups.items()}
         self._all = tuple(range(len(files)))
+        self._members[0] = frozenset(self._all)
         self._files = files
+        self._collectives: dict[int, tuple[str, int]] = {}
         self._by_key: dict[tuple[object, ...], Meeting] = {}
         for rank, file in enumerate(files):
             counts: defaultdict[tuple[object, ...], int] = defaultdict(int)
             for position, node in enumerate(file.nodes):
-                if node.type in (schema.COLLECTIVE, schema.SEND, schema.RECEIVE):
-                    self._add(Member(rank, position, node), counts)
+                if node.type == schema.COLLECTIVE:
+                    self._add_collective(Member(rank, position, node), counts)
+                elif node.type in (schema.SEND, schema.RECEIVE):
+                    self._add_message(Member(rank, position, node), counts)
         for meeting in self._by_key.values():
             self._check(meeting)
 
@@ -60,34 +65,39 @@ class Meetings:
         """In the order of the first rank that takes part."""
         return list(self._by_key.values())
 
-    def _add(self, member: Member, counts: defaultdict[tuple[object, ...], int]) -> None:
+    def _add_collective(self, member: Member, counts: defaultdict[tuple[object, ...], int]) -> None:
+        # All ranks of a group share one node object (`NodeReader`), which is looked at once.
+        word = id(member.node)
+        if word not in self._collectives:
+            self._collectives[word] = self._read_collective(member)
+        kind, number = self._collectives[word]
+        if member.rank not in self._members[number]:
+            raise self._error(member, f"its rank is not in group {number}")
+        self._meet(member, kind, self._groups.get(number, self._all), number, ("group", number), counts)
+
+    def _add_message(self, member: Member, counts: defaultdict[tuple[object, ...], int]) -> None:
         node, rank = member.node, member.rank
-        if node.type == schema.COLLECTIVE:
-            kind = schema.COMM_TYPES.get(node.numbers["comm_type"], "")
-            if kind not in (*KINDS, schema.BROADCAST):
-                raise self._error(
-                    member, f"comm_type {node.numbers['comm_type']} ({kind or 'unknown'}) is not simulated"
-                )
-            number, ranks = self._group(member)
-            key: tuple[object, ...] = ("group", number)
-        else:
-            kind = PERMUTE
-            other = "comm_dst" if node.type == schema.SEND else "comm_src"
-            own = "comm_src" if node.type == schema.SEND else "comm_dst"
-            if node.numbers.get(own, rank) != rank:
-                raise self._error(member, f"{own} is rank {node.numbers[own]}")
-            if not 0 <= node.numbers[other] < len(self._all) or node.numbers[other] == rank:
-                raise self._error(
-                    member, f"{other} is {node.numbers[other]}, which is no other rank of {len(self._all)}"
-                )
-            if not node.numbers["comm_size"]:
-                raise self._error(member, "a message has 1 byte or more")
-            ranks = (rank, node.numbers[other]) if node.type == schema.SEND else (node.numbers[other], rank)
-            number, key = 0, ("pair", *ranks, node.numbers["comm_tag"])
-        ends = (*key, node.type)
-        counts[ends] += 1
-        meeting = self._by_key.setdefault((*key, counts[ends]), Meeting(kind, ranks, number))
-        if meeting.kind != kind:
+        other = "comm_dst" if node.type == schema.SEND else "comm_src"
+        own = "comm_src" if node.type == schema.SEND else "comm_dst"
+        if node.numbers.get(own, rank) != rank:
+            raise self._error(member, f"{own} is rank {node.numbers[own]}")
+        if not 0 <= node.numbers[other] < len(self._all) or node.numbers[other] == rank:
+            raise self._error(member, f"{other} is {node.numbers[other]}, which is no other rank of {len(self._all)}")
+        if not node.numbers["comm_size"]:
+            raise self._error(member, "a message has 1 byte or more")
+        ranks = (rank, node.numbers[other]) if node.type == schema.SEND else (node.numbers[other], rank)
+        self._meet(member, PERMUTE, ranks, 0, ("pair", *ranks, node.numbers["comm_tag"], node.type), counts)
+
+    def _meet(
+        self, member: Member, kind: str, ranks: tuple[int, ...], number: int, key: tuple[object, ...],
+        counts: defaultdict[tuple[object, ...], int],
+    ) -> None:  # fmt: skip
+        counts[key] += 1
+        place = (*(key[:-1] if kind == PERMUTE else key), counts[key])
+        meeting = self._by_key.get(place)
+        if meeting is None:
+            meeting = self._by_key[place] = Meeting(kind, ranks, number)
+        elif meeting.kind != kind:
             first = meeting.members[0]
             raise self._error(
                 member,
@@ -95,20 +105,21 @@ class Meetings:
             )
         meeting.members.append(member)
 
-    def _group(self, member: Member) -> tuple[int, tuple[int, ...]]:
+    def _read_collective(self, member: Member) -> tuple[str, int]:
+        """(kind, group's id)."""
         node = member.node
+        kind = schema.COMM_TYPES.get(node.numbers["comm_type"], "")
+        if kind not in (*KINDS, schema.BROADCAST):
+            raise self._error(member, f"comm_type {node.numbers['comm_type']} ({kind or 'unknown'}) is not simulated")
         if node.group in ("", "0"):
             if not all(node.dims):
                 raise self._error(member, "involved_dim over a part of the dims is not simulated; name a group")
-            return 0, self._all
+            return kind, 0
         if not node.group.isdecimal() or int(node.group) not in self._groups:
             raise self._error(member, f"pg_name {quote(node.group)} is no group of groups.json")
-        ranks = self._groups[int(node.group)]
-        if member.rank not in ranks:
-            raise self._error(member, f"its rank is not in group {node.group}")
-        if len(ranks) < 2:
+        if member.rank in self._members[int(node.group)] and len(self._groups[int(node.group)]) < 2:
             raise self._error(member, f"group {node.group} has one rank, which has nobody to talk to")
-        return int(node.group), ranks
+        return kind, int(node.group)
 
     def _check(self, meeting: Meeting) -> None:
         first = meeting.members[0]
@@ -118,6 +129,8 @@ class Meetings:
                 what = "nothing that meets it" if meeting.kind == PERMUTE else f"no {meeting.kind} in its place"
                 raise self._error(first, f"rank {rank} has {what}")
         for member in meeting.members:
+            if member.node is first.node:
+                continue
             sizes = member.node.numbers["comm_size"], first.node.numbers["comm_size"]
             if sizes[0] != sizes[1]:
                 raise self._error(

@@ -3,6 +3,7 @@
 Collectives of a group meet by their order on each rank, sends and receives by pair, tag and order, as in ASTRA-sim.
 """
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -34,6 +35,7 @@ GROUPS = "groups.json"
 UNITS, TICK_IS_PS = "wirediff.units", "tick=ps"
 _FILE = re.compile(r"(.*)\.(\d{1,6})\.et", re.DOTALL)
 _OPS = {schema.COLLECTIVE: COLLECTIVE, schema.SEND: SEND, schema.RECEIVE: RECEIVE}
+_SIMULATED = (schema.COMPUTE, *_OPS)
 _NO_TIME = "takes no time here"
 
 
@@ -127,20 +129,17 @@ def _share_tables(files: Sequence[TraceFile], *, tick_ps: int) -> tuple[list[int
     """(the first rank of each table, the table of each rank): ranks whose nodes differ in groups and partners alone."""
     numbers: dict[tuple[object, ...], int] = {}
     of_node: dict[int, int] = {}
-
-    def number(node: TraceNode) -> int:
-        if id(node) not in of_node:
+    tables: dict[bytes, int] = {}
+    first, table_of = [], []
+    for rank, file in enumerate(files):
+        words = list(map(id, file.nodes))  # of nodes that ranks share
+        for node in itertools.compress(file.nodes, (word not in of_node for word in words)):
             known = node.numbers
             content = (node.id, node.name, node.type, node.deps, node.duration, node.is_cpu_op,
                        known.get("comm_type"), known.get("comm_size"), known.get("num_ops"),
                        known.get("tensor_size"))  # fmt: skip
             of_node[id(node)] = numbers.setdefault(content, len(numbers))
-        return of_node[id(node)]
-
-    tables: dict[bytes, int] = {}
-    first, table_of = [], []
-    for rank, file in enumerate(files):
-        key = np.fromiter(map(number, file.nodes), np.int64, len(file.nodes)).tobytes()
+        key = np.fromiter(map(of_node.__getitem__, words), np.int64, len(words)).tobytes()
         if key not in tables:
             tables[key] = len(tables)
             first.append(rank)
@@ -177,12 +176,12 @@ def _list_notes(files: Sequence[TraceFile]) -> tuple[str, ...]:
     counts: Counter[str] = Counter()
     for rank, file in enumerate(files):
         for node in file.nodes:
-            if node.type in (schema.INVALID, schema.METADATA, schema.MEM_LOAD, schema.MEM_STORE):
-                what = f"a {schema.NODE_TYPES[node.type]} {_NO_TIME}"
-            elif node.is_cpu_op:
-                what = "the work of a CPU, computed here by the rank's only core"
-            else:
+            if not node.is_cpu_op and node.type in _SIMULATED:
                 continue
+            if node.type not in _SIMULATED:
+                what = f"a {schema.NODE_TYPES[node.type]} {_NO_TIME}"
+            else:
+                what = "the work of a CPU, computed here by the rank's only core"
             first.setdefault(what, f"rank {rank}, {node.words}")
             counts[what] += 1
     return tuple(
