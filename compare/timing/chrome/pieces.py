@@ -9,15 +9,18 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
-from gzip import GzipFile
 from itertools import islice
 from typing import BinaryIO
 
 import msgspec
+from isal.igzip import IGzipFile
+from isal.igzip_lib import IsalError
 
 from compare.timing.errors import TimingError
 
-_PIECE = 1 << 19
+UNPACKING_ERRORS: tuple[type[Exception], ...] = (EOFError, OSError, IsalError)  # type: ignore[assignment]
+"""Of a gzip file that is cut or damaged; `OSError` with a number is the file system's."""
+_PIECE = 1 << 18
 _LONGEST = 64 << 20
 """Of what stands before the events, behind them, or of one event."""
 _TRIES = 8
@@ -136,7 +139,7 @@ class TraceText:
         return at is not None
 
     def _skip(self, offset: int) -> None:
-        if not isinstance(self._file, GzipFile):
+        if not isinstance(self._file, IGzipFile):
             self._file.seek(offset)
         while (left := offset - self._file.tell()) > 0 and self._file.read(min(_PIECE, left)):
             pass
@@ -282,4 +285,4 @@ def open_trace(file: BinaryIO) -> BinaryIO:
     """The file, unpacked where it is gzipped."""
     magic = file.read(2)
     file.seek(0)
-    return GzipFile(fileobj=file) if magic == b"\x1f\x8b" else file  # type: ignore[return-value]
+    return IGzipFile(fileobj=file) if magic == b"\x1f\x8b" else file  # type: ignore[no-untyped-call,return-value]

@@ -5,7 +5,6 @@ XLA's profiler makes these traces of its own planes (openxla/xprof, `trace_viewe
 
 import math
 import re
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from compare.hlo.text.shapes import Array, read_shape
 from compare.timing.arrays import Floats, Ints, Mask
 from compare.timing.chrome.columns import Kind, TraceEvents
 from compare.timing.chrome.events import read_events
-from compare.timing.chrome.pieces import open_trace
+from compare.timing.chrome.pieces import UNPACKING_ERRORS, open_trace
 from compare.timing.errors import TimingError
 from compare.timing.xplane.device_events import words_by_code
 from compare.timing.xplane.xspace import Line, Metadata, Plane, Space
@@ -168,7 +167,7 @@ def is_json(path: str | Path) -> bool:
     try:
         with Path(path).open("rb") as file:
             return open_trace(file).read(64).lstrip()[:1] in (b"{", b"[")
-    except (EOFError, OSError, zlib.error):
+    except UNPACKING_ERRORS:
         return False
 
 
