@@ -58,6 +58,7 @@ def test_the_words_in_the_docs_are_those_of_the_code():
         "export",
         "metric",
         "simulate",
+        "calibrate",
     ],
 )
 def test_every_door_has_help_with_an_example(door):

@@ -13,6 +13,7 @@ import pandas as pd
 
 from compare.calibrate.windows import make_table
 from compare.calibrate.work import Device, count_work
+from compare.calibrate.xprof import measure_joules
 from compare.run.processes import Command, Pool, ProcessEnd
 from compare.run.tasks import QUIET
 from compare.timing.errors import TimingError
@@ -127,7 +128,8 @@ def measure_device(
             raise TimingError(ended.error)
         measured = parse_json((out / "windows.json").read_bytes())
         texts = {entry["number"]: out / f"{entry['number']}.hlo" for entry in measured["programs"]}
-        return build_windows(measured, programs, {at: path.read_text() for at, path in texts.items() if path.is_file()})
+        hlo = {at: path.read_text() for at, path in texts.items() if path.is_file()}
+        return build_windows(measured, programs, hlo, profiles=out)
     finally:
         shutil.rmtree(out, ignore_errors=True)
 
@@ -154,9 +156,12 @@ def _run(out: Path, notify: Callable[[str], None]) -> ProcessEnd:
 
 
 def build_windows(
-    measured: Mapping[str, object], programs: list[dict[str, object]], texts: Mapping[int, str]
+    measured: Mapping[str, object], programs: list[dict[str, object]], texts: Mapping[int, str], *, profiles: Path
 ) -> Measured:
-    """The windows with their work, from what the process wrote.  texts: by program, its compiled HLO."""
+    """The windows with their work, from what the process wrote.
+
+    texts: by program, its compiled HLO.  profiles: the folder of those that tell a window's energy.
+    """
     device = _table(measured["device"])
     chip = Device.of(str(device["kind"]), _coords(device))
     rows: list[dict[str, object]] = []
@@ -172,10 +177,10 @@ def build_windows(
         if program["kind"] == MATMUL and not work["matrix_flops"]:
             # A library's kernel, of which the text does not say how much it computes.
             work["matrix_flops"] = 2.0 * float(str(program["size"])) ** 3 * DEPTH
-        rows += _rows(program, work, _list(entry["windows"]))
+        rows += _rows(program, work, _list(entry["windows"]), profiles)
     num_devices = float(str(device["num_devices"]))
     idle = {"chips": num_devices}
-    rows += _rows({"name": IDLE, "kind": IDLE}, idle, _list(measured.get("idle", [])))
+    rows += _rows({"name": IDLE, "kind": IDLE}, idle, _list(measured.get("idle", [])), profiles)
     cores = device["num_cores"]
     if device["platform"] == "cpu" and isinstance(cores, int) and cores < num_devices:
         notes.append(f"{num_devices:.0f} virtual devices share {cores} cores: these are no constants of a device")
@@ -185,14 +190,16 @@ def build_windows(
 
 
 def _rows(
-    program: Mapping[str, object], work: Mapping[str, float], windows: list[object]
+    program: Mapping[str, object], work: Mapping[str, float], windows: list[object], profiles: Path
 ) -> Iterator[dict[str, object]]:
     for window in map(_table, windows):
         calls = float(str(window["calls"]))
         scaled = {name: amount if name == "chips" else amount * calls for name, amount in work.items()}
-        energy = window["energy_j"] if window["energy_j"] is not None else float("nan")
-        yield {"name": program["name"], "kind": program["kind"], "calls": calls, "time_s": window["time_s"],
-               "energy_j": energy, **scaled}  # fmt: skip
+        seconds, energy = float(str(window["time_s"])), window.get("energy_j")
+        if "profile" in window:
+            energy = measure_joules(profiles / str(window["profile"]), seconds=seconds)
+        yield {"name": program["name"], "kind": program["kind"], "calls": calls, "time_s": seconds,
+               "energy_j": float("nan") if energy is None else energy, **scaled}  # fmt: skip
 
 
 def _table(value: object) -> dict[str, object]:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from compare.calibrate.fit import Estimate, Fit, Terms, fit_terms
-from compare.calibrate.windows import ESTIMATED
+from compare.calibrate.windows import ESTIMATED, WORK
 from compare.timing.arrays import Floats
 from compare.timing.energy.coefficients import COMPONENTS, DCN, ICI, MATRIX, MEMORY, STATIC, UNITS, VECTOR
 from compare.timing.model.time_file import TIME_UNITS
@@ -83,8 +83,8 @@ def fit_energy(windows: pd.DataFrame) -> Fit:
 
 
 def fit_time(windows: pd.DataFrame) -> Fit:
-    """Coefficients in seconds per unit of work."""
-    worked = windows[windows["kind"] != "idle"]
+    """Coefficients in seconds per unit of work, from the windows that have any."""
+    worked = windows[(windows[list(WORK)] > 0).any(axis=1)]
     return fit_terms(time_terms(worked), worked["time_s"].to_numpy(np.float64), groups=worked["name"].to_list())
 
 

@@ -82,7 +82,8 @@ class Fit:
     spread: float
     """Standard deviation of the relative residuals."""
     errors: Floats
-    """Per window, of its prediction from those of other groups: prediction ÷ measured − 1."""
+    """Per window, of its prediction from those of other groups: prediction ÷ measured − 1; NaN where these do not
+    determine what it needs."""
     predicted: Floats
     """Per window, by the fit of all."""
 
@@ -208,10 +209,25 @@ def _estimate(names: Sequence[str], design: Floats, coefficients: Floats) -> tup
 
 
 def _leave_one_out(terms: Terms, measured: Floats, groups: Sequence[str]) -> Floats:
-    errors, names = np.zeros(len(measured)), np.array(groups)
+    errors, names = np.full(len(measured), np.nan), np.array(groups)
     for name in dict.fromkeys(groups):
         others = names != name
-        if others.any():
-            coefficients, _ = _solve(terms.at(others), measured[others])
-            errors[~others] = terms.at(~others).predict(coefficients) / measured[~others] - 1
+        if not others.any():
+            continue
+        coefficients, design = _solve(terms.at(others), measured[others])
+        left_out = terms.at(~others)
+        needed = (left_out.amounts > 0).any(axis=0)
+        if (needed & ~_determined(terms.names, terms.at(others).amounts, design)).any():
+            continue
+        errors[~others] = left_out.predict(coefficients) / measured[~others] - 1
     return errors
+
+
+def _determined(names: Sequence[str], amounts: Floats, design: Floats) -> Mask:
+    """(names,): whether there is such work, and nothing else that goes with it in every window."""
+    shown: Mask = np.asarray(design.any(axis=0))
+    shown_names = [name for name, keep in zip(names, shown, strict=True) if keep]
+    collinear = {name for group in find_collinear(design[:, shown], shown_names) for name in group}
+    present: Mask = np.asarray(amounts.any(axis=0))
+    told_apart: Mask = np.array([name not in collinear for name in names])
+    return np.logical_and(present, told_apart)

@@ -11,6 +11,7 @@ import numpy as np
 from compare.calibrate.constants import ENERGY_UNITS, TIME, convert_energy, convert_time, fit_energy, fit_time
 from compare.calibrate.fit import CONFIDENCE, Estimate, Fit
 from compare.calibrate.windows import Windows
+from compare.timing.arrays import Floats
 from compare.timing.errors import TimingError
 
 MOST_VALUE = 1e30
@@ -42,13 +43,17 @@ class Part:
     """In the units of `ENERGY_UNITS` or `TIME`."""
 
     @property
-    def median_error(self) -> float:
-        """Of leave-one-out predictions, absolute."""
-        return float(np.median(np.abs(self.fit.errors)))
+    def errors(self) -> Floats:
+        """Of leave-one-out predictions, absolute; of the windows that the others can predict."""
+        return np.abs(self.fit.errors[~np.isnan(self.fit.errors)])
 
     @property
-    def largest_error(self) -> float:
-        return float(np.abs(self.fit.errors).max())
+    def median_error(self) -> float | None:
+        return float(np.median(self.errors)) if self.errors.size else None
+
+    @property
+    def largest_error(self) -> float | None:
+        return float(self.errors.max()) if self.errors.size else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +115,10 @@ def format_toml(calibration: Calibration) -> str:
         if getattr(origin, name):
             lines.append(f"{name} = {_text(getattr(origin, name))}")
     for name, part, _ in calibration.parts:
-        lines += [f"{name}_windows = {part.fit.num_windows}",
-                  f"{name}_leave_one_out_median = {part.median_error:.4g}",
-                  f"{name}_leave_one_out_largest = {part.largest_error:.4g}"]  # fmt: skip
+        lines += [f"{name}_windows = {part.fit.num_windows}"]
+        if part.median_error is not None:
+            lines += [f"{name}_leave_one_out_median = {part.median_error:.4f}",
+                      f"{name}_leave_one_out_largest = {part.largest_error:.4f}"]  # fmt: skip
         collinear = [" and ".join(group) for group in part.fit.collinear]
         lines += [f"{name}_not_told_apart = {json.dumps(collinear)}"] if collinear else []
     for name, part, units in calibration.parts:
@@ -151,7 +157,7 @@ def _part_json(part: Part, units: Mapping[str, str]) -> dict[str, object]:
         "not_told_apart": [list(group) for group in part.fit.collinear],
         "not_seen": list(part.fit.unseen),
         "leave_one_out": {"median": part.median_error, "largest": part.largest_error,
-                          "errors": [round(float(error), 6) for error in part.fit.errors]},
+                          "errors": [None if np.isnan(error) else round(float(error), 6) for error in part.fit.errors]},
     }  # fmt: skip
 
 

@@ -12,10 +12,14 @@ def list_lines(calibration: Calibration) -> Iterator[str]:
     for name, part, units in calibration.parts:
         yield f"{name}, from {part.fit.num_windows} windows ({CONFIDENCE:.0%} intervals):"
         yield from _constants(part, units)
-        yield (
-            f"  each benchmark predicted from all others: median error {part.median_error:.1%}, "
-            f"largest {part.largest_error:.1%}"
-        )
+        if part.median_error is not None:
+            yield (
+                f"  each benchmark predicted from all others: median error {part.median_error:.1%}, "
+                f"largest {part.largest_error:.1%}"
+            )
+        alone = part.fit.num_windows - part.errors.size
+        if alone:
+            yield f"  {alone} windows cannot be predicted: no other shows what they do"
         for group in part.fit.collinear:
             yield (
                 f"  not fitted: the windows cannot tell {' and '.join(group)} apart; "

@@ -5,8 +5,8 @@ name,kind,time_s,energy_j,chips,calls,matrix_flops,vector_ops,memory_bytes
 matmul 4096 a,matmul,1.02,310.5,1,1150,1.58e14,0,1.16e11
 ```
 
-Of `name`, `time_s` and at least one column of work none may be left out; others are 0, `chips` and `calls` 1.  What was
-not measured is empty or −1, as Zeus and CharLLM-PPT write a failure.
+Of `name`, `time_s` and at least one column of work none may be left out; `chips` is 1 then, all others 0.  A window
+without work is idle.  What was not measured is empty or −1, as Zeus and CharLLM-PPT write a failure.
 """
 
 import csv
@@ -34,7 +34,6 @@ COLUMNS = ("name", "kind", "time_s", "energy_j", "chips", "calls", *WORK)
 MOST_WINDOWS = 5000
 MOST_BYTES = 1 << 24
 FAILURE = -1.0
-_ONES = ("chips", "calls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,7 @@ def parse_windows(lines: Sequence[Sequence[str]]) -> Windows:
 
 def make_table(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
     """Rows with some of COLUMNS as a table with all of them."""
-    default = {"kind": "", "energy_j": math.nan, **dict.fromkeys(_ONES, 1.0), **dict.fromkeys(WORK, 0.0)}
+    default = {"kind": "", "energy_j": math.nan, "chips": 1.0, "calls": 0.0, **dict.fromkeys(WORK, 0.0)}
     table = pd.DataFrame([{**default, **row} for row in rows], columns=list(COLUMNS))
     numbers = [name for name in COLUMNS if name not in ("name", "kind")]
     return table.astype(dict.fromkeys(numbers, np.float64))
@@ -136,11 +135,11 @@ def _parse_row(words: Mapping[str, str], number: int) -> dict[str, object]:
         if name == "time_s" and math.isnan(value):
             row[name] = None
             continue
-        if value < 0 or (value == 0 and name in ("time_s", *_ONES)):
-            positive = "positive" if name in ("time_s", *_ONES) else "no less than 0"
+        if value < 0 or (value == 0 and name in ("time_s", "chips")):
+            positive = "positive" if name in ("time_s", "chips") else "no less than 0"
             raise TimingError(f"line {number}: {name} is {value:g}; it must be {positive}")
         if math.isnan(value) and not measured:
-            value = 1.0 if name in _ONES else 0.0
+            value = 1.0 if name == "chips" else 0.0
         row[name] = value
     if not row["name"]:
         raise TimingError(f"line {number}: the window has no name")

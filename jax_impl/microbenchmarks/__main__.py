@@ -2,8 +2,8 @@
 
 REQUEST: `platform` (cpu, gpu, tpu), `num_devices` (of cpu), `seconds` (of a window), `repeats`, and `programs`: each
 with `name`, `kind`, `depth`, `dtype`, and `size`, or `bytes` and `ops` or `devices`.  Idle windows are measured where
-the device tells its energy.  Writes OUTDIR/windows.json, the device and the windows, and OUTDIR/N.hlo, program number N
-as it was compiled.
+the device tells its energy.  Writes OUTDIR/windows.json, the device and the windows; OUTDIR/N.hlo, program number N as
+it was compiled; on TPUs profiles of the windows, with their power.
 One JSON line on stdout for each program.  Exit 0; 2: the request cannot be met, and the last line on stderr says why.
 """
 
@@ -34,7 +34,7 @@ def measure(request: dict[str, Any], out: Path) -> dict[str, Any]:
     from jax_impl.microbenchmarks.meter import find_meter
 
     devices = jax.devices()
-    meter = find_meter(request["platform"], num_devices=len(devices))
+    meter = find_meter(request["platform"], num_devices=len(devices), out=out)
     programs = []
     for number, program in enumerate(request["programs"]):
         print(json.dumps({"stage": program["name"]}), flush=True)
@@ -67,7 +67,7 @@ def _measure_program(
     for _ in range(request["repeats"]):
         meter.begin()
         seconds = _seconds(compiled, arguments, calls, one_at_a_time=one_at_a_time)
-        windows.append({"calls": calls, "time_s": seconds, "energy_j": meter.end()})
+        windows.append({"calls": calls, "time_s": seconds, **meter.end()})
     return windows
 
 
@@ -87,8 +87,8 @@ def _idle(seconds: float, meter: Any) -> dict[str, Any]:
     begin = time.perf_counter()
     meter.begin()
     time.sleep(seconds)
-    energy = meter.end()
-    return {"calls": 1, "time_s": time.perf_counter() - begin, "energy_j": energy}
+    elapsed = time.perf_counter() - begin
+    return {"calls": 0, "time_s": elapsed, **meter.end()}
 
 
 def _describe(devices: list[Any], platform: str, meter: str) -> dict[str, Any]:

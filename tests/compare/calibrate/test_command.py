@@ -1,6 +1,7 @@
 """`python -m compare.calibrate`: from windows, and on the CPU devices of this machine."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -102,3 +103,14 @@ def test_on_cpu_devices_it_runs_end_to_end(tmp_path):
     assert 1e8 < (product["matrix_flops"] / product["time_s"]) < 1e13
     with pytest.raises(TimingError, match="these coefficients are of 'cpu', the chips are v5e"):
         read_power(tmp_path / "cpu.toml", generation="v5e")
+
+
+def test_the_example_of_the_docs_is_what_is_printed(tmp_path, monkeypatch, capsys):
+    """docs/calibration.md works it out by hand: 80 W, 0.6 pJ/FLOP, 5 pJ/bit, 10^14 FLOP/s, 10^12 byte/s."""
+    page = (ROOT / "docs/calibration.md").read_text(encoding="utf-8")
+    given, printed = (re.search(rf"<!-- example: {name} -->\n```\w*\n(.*?)```", page, re.DOTALL)[1]
+                      for name in ("windows", "printed"))  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "our-chip.csv").write_text(given)
+    assert main(["--windows", "our-chip.csv", "--generation", "v5e", "--out", "our-chip.toml"]) == 0
+    assert capsys.readouterr().out == printed

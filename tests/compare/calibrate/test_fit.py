@@ -73,6 +73,17 @@ def test_the_error_of_a_benchmark_is_that_of_its_prediction_from_all_others():
     assert errors[worked == "copy 16"] == pytest.approx([-0.5, -0.5], abs=1e-6)
 
 
+def test_what_no_other_window_shows_cannot_be_predicted():
+    """Without the idle windows static power goes with the seconds of products alone, and these with their FLOPs."""
+    rows = [{"name": "idle", "time_s": k, "energy_j": 80.0 * k} for k in (1.0, 2.0)]
+    rows += [
+        {"name": f"matmul {k}", "matrix_flops": k * 1e13, "time_s": 0.1 * k, "energy_j": 14.0 * k} for k in (1, 2, 3)
+    ]
+    errors = fit_energy(make_table(rows)).errors
+    assert np.isnan(errors).tolist() == [True, True, False, False, False]
+    assert errors[2:] == pytest.approx(0, abs=1e-9)
+
+
 def test_of_arithmetic_and_memory_the_longer_counts():
     """10 s of arithmetic beside 1 s of memory take 10 s, and the other way round."""
     both = Terms(("a", "m"), np.array([[10.0, 1.0], [1.0, 10.0]]), np.array([True, False]), np.array([False, True]))
@@ -153,5 +164,5 @@ def test_terms_have_the_amounts_of_one_device_for_times_and_of_all_for_energy():
 
 
 def test_estimated_cycles_stand_for_the_arithmetic_that_they_estimate():
-    table = make_table([{"name": "w", "matrix_flops": 1e12, "estimated_s": 0.01, "time_s": 0.5}])
+    table = make_table([{"name": "w", "matrix_flops": 1e12, "estimated_s": 0.01, "calls": 1, "time_s": 0.5}])
     assert time_terms(table).amounts[0, 1:3].tolist() == [0.01, 0]

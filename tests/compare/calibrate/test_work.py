@@ -1,5 +1,7 @@
 """The work of a benchmark's program, by hand."""
 
+from pathlib import Path
+
 import pytest
 
 from compare.calibrate.benchmarks import build_windows, list_programs
@@ -70,7 +72,7 @@ def test_a_window_has_the_work_of_all_its_calls():
     programs = list_programs("cpu", kinds=("matmul",), num_devices=1)
     windows = [{"calls": 10, "time_s": 0.5, "energy_j": None}, {"calls": 10, "time_s": 0.6, "energy_j": 30.0}]
     idle = [{"calls": 1, "time_s": 2.0, "energy_j": 40.0}]
-    table = build_windows(measured(windows, idle=idle), programs, {0: MATMUL}).table
+    table = build_windows(measured(windows, idle=idle), programs, {0: MATMUL}, profiles=Path()).table
     assert table["name"].to_list() == ["matmul 128", "matmul 128", "idle"]
     assert table["matrix_flops"].to_list() == [10 * 4 * 256**3] * 2 + [0]
     assert table["energy_j"].isna().to_list() == [True, False, False]
@@ -80,7 +82,7 @@ def test_a_product_in_a_librarys_kernel_has_the_flops_that_were_asked_for():
     """cuBLAS by a custom call: 4 products of 128 × 128."""
     programs = list_programs("cpu", kinds=("matmul",), num_devices=1)
     windows = [{"calls": 1, "time_s": 0.5, "energy_j": None}]
-    table = build_windows(measured(windows), programs, {0: LIBRARY}).table
+    table = build_windows(measured(windows), programs, {0: LIBRARY}, profiles=Path()).table
     assert table["matrix_flops"].to_list() == [4 * 2 * 128**3]
 
 
@@ -90,11 +92,11 @@ def test_a_program_that_fails_is_a_note_and_the_only_one_an_error():
     failed = {"number": 1, "error": "RESOURCE_EXHAUSTED: no memory"}
     both = measured(windows)
     both["programs"].append(failed)
-    assert build_windows(both, programs, {0: MATMUL}).notes == (
+    assert build_windows(both, programs, {0: MATMUL}, profiles=Path()).notes == (
         "matmul 256 was not measured: RESOURCE_EXHAUSTED: no memory",
     )
     with pytest.raises(TimingError, match="matmul 256 was not measured"):
-        build_windows({**both, "programs": [failed]}, programs, {})
+        build_windows({**both, "programs": [failed]}, programs, {}, profiles=Path())
 
 
 def test_collectives_are_measured_over_two_devices_and_over_all():
