@@ -28,6 +28,8 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X")
 COUNTED = "Counted in compiled programs, not measured; v6e, bf16"
 MODELLED = "Modelled from compiled programs, not measured; v6e, bf16"
 
+PHASES = ("prefill", "decode")
+
 BYTES = FuncFormatter(lambda value, _: bytes_text(value))
 RATE = FuncFormatter(lambda value, _: f"{bytes_text(value)}/s" if value else "0")
 TIME = FuncFormatter(lambda value, _: time_text(value))

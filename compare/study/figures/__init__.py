@@ -1,0 +1,1 @@
+"""The figures of a study: one of each query that has one."""
