@@ -16,7 +16,7 @@ from compare.query.saved import read_source
 from compare.render import picture
 from compare.study.answers import Answer, make_answer
 from compare.study.errors import StudyError
-from compare.study.figures.draw import FIGURES, draw_figure
+from compare.study.figures import FIGURES, draw_figure
 from compare.study.page import make_page
 from compare.study.spec import Study, sweep_commands
 from compare.study.text import FIGURES as PICTURES

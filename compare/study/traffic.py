@@ -14,7 +14,7 @@ from compare.render.figures import COLOURS, INK
 from compare.render.picture import Picture
 from compare.render.units import time_text
 from compare.study.answers import Answer, Row
-from compare.study.figures.sheet import (
+from compare.study.sheet import (
     ARMS,
     BYTES,
     COUNTED,

@@ -6,7 +6,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from compare.render.figures import COMPUTE, INK
 from compare.render.picture import Picture
 from compare.study.answers import Answer, Row
-from compare.study.figures.sheet import (
+from compare.study.sheet import (
     ARMS,
     COUNTED,
     MODELLED,

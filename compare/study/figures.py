@@ -12,9 +12,9 @@ import matplotlib as mpl
 from compare.render.figures import STYLE
 from compare.render.picture import Picture
 from compare.study.answers import Answer
-from compare.study.figures.growth import batches, chips, sequences
-from compare.study.figures.steps import bubbles, frameworks, hidden, plans, slices
-from compare.study.figures.traffic import demand, messages, moves, pairs, windows
+from compare.study.growth import batches, chips, sequences
+from compare.study.steps import bubbles, frameworks, hidden, plans, slices
+from compare.study.traffic import demand, messages, moves, pairs, windows
 
 _DRAW: Mapping[str, Callable[[Answer], Picture]] = {
     draw.__name__: draw

@@ -4,7 +4,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from compare.render.picture import Picture
 from compare.study.answers import Answer
-from compare.study.figures.sheet import (
+from compare.study.sheet import (
     ARMS,
     BYTES,
     MODELLED,

@@ -1,1 +1,0 @@
-"""The figures of a study: one of each query that has one."""
