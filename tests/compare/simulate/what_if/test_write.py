@@ -88,8 +88,11 @@ def test_a_what_if_in_a_run_is_a_sentence_and_a_figure_of_its_page(folder, capsy
     assert sections(copy) == [section]
 
 
-def test_a_damaged_what_if_is_one_line(folder):
-    (folder / "what-if.json").write_text('{"programs": {"a": 1}}')
+@pytest.mark.parametrize(
+    "programs", [{"a": 1}, {"a": {"scale_up_bw_utility": "much", "machine": "m", "phase": "decode", "title": "A"}}]
+)
+def test_a_damaged_what_if_is_one_line(folder, programs):
+    (folder / "what-if.json").write_text(json.dumps({"programs": programs}))
     with pytest.raises(ViewError, match=r"what-if\.json is not what compare.simulate writes"):
         sections(folder)
 
@@ -103,3 +106,20 @@ def test_a_sweep_over_algorithms_has_a_figure_with_their_names(folder, tmp_path,
     figure = (out / "figures/what-if.svg").read_text()
     assert "halving-doubling" in figure
     assert "algorithms of all-reduce" in figure
+
+
+def test_the_sentence_of_two_frameworks_says_what_bandwidth_hides_of_the_time_that_only_one_waits(tmp_path):
+    """40 % of 5 ms; 0.05 ms of a 10 ms step is too little to be said."""
+
+    def program(title, utility, now, twice):
+        induced = {"exposed_ns": now, "twice_the_bandwidth_ns": twice}
+        rest = {"machine": "m", "phase": "decode", "step_ns": 1e7, "scale_up_bw_utility": utility}
+        return {"title": title, "framework_induced": induced, **rest}
+
+    programs = {"a": program("A", 20.0, 5e6, 3e6), "b": program("B", 0.5, 5e4, 5e4)}
+    (tmp_path / "what-if.json").write_text(json.dumps({"programs": programs}))
+    (section,) = sections(tmp_path)
+    assert [block.words for block in section.blocks] == [
+        "Simulated on m: twice the bandwidth shortens the decode step of A by 20.0 % and that of B by 0.5 %; it hides "
+        "40 % of the 5.00 ms that only A waits."
+    ]
