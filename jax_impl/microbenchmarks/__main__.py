@@ -18,6 +18,7 @@ from typing import Any
 
 from meshes.process.command_line import REFUSED
 from meshes.process.documents import read_json
+from meshes.process.errors import MeshError
 from meshes.process.last_word import claim_stderr, refuse
 from meshes.process.one_line import one_line
 
@@ -116,6 +117,9 @@ def main(argv: list[str]) -> int:
         request, out = read_json(Path(argv[0])), Path(argv[1])
         _start(request)
         measured = measure(request, out)
+    except MeshError as error:
+        refuse(error)
+        return REFUSED
     except (OSError, ValueError, KeyError, TypeError) as error:
         refuse(f"cannot measure: {error!r}")
         return REFUSED
@@ -135,7 +139,12 @@ def _start(request: dict[str, Any]) -> None:
     if platform not in PLATFORMS:
         raise ValueError(f"platform {platform!r}; choose from {', '.join(PLATFORMS)}")
     if platform == "gpu":
-        os.environ["JAX_PLATFORMS"] = "cuda,rocm"
+        # Which plugin there is, CUDA's or ROCm's, JAX finds out.
+        os.environ.pop("JAX_PLATFORMS", None)
+        import jax
+
+        if jax.default_backend() != "gpu":
+            raise MeshError("no GPU is attached to this machine, or JAX has no plugin for it")
         return
     from jax_impl.process.start import start
 
