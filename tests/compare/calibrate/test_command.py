@@ -117,15 +117,14 @@ def test_the_example_of_the_docs_is_what_is_printed(tmp_path, monkeypatch, capsy
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("platform", "words"), [("gpu", "no GPU is attached"), ("tpu", "no TPU is attached")])
-def test_a_device_that_is_not_there_is_one_line(platform, words, tmp_path):
+def test_a_device_that_is_not_there_is_one_line(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "compare.calibrate", "--platform", platform, "--out", str(tmp_path / "none.toml")],
+        [sys.executable, "-m", "compare.calibrate", "--platform", "gpu", "--out", str(tmp_path / "none.toml")],
         capture_output=True, text=True, cwd=ROOT, check=False,
     )  # fmt: skip
     if done.returncode == 0:
-        pytest.skip(f"this machine has a {platform.upper()}")
+        pytest.skip("this machine has a GPU")
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
-    assert words in done.stderr
+    assert "no GPU is attached to this machine" in done.stderr
     assert not (tmp_path / "none.toml").exists()
