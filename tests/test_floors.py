@@ -66,7 +66,7 @@ SPINE = (
 )  # fmt: skip
 """The rooms of `compare`, lowest first: each imports only those before it."""
 SLICES = ("sweep", "gallery", "remedy", "diff", "history", "query", "study", "export", "metric", "simulate",
-          "calibrate")  # fmt: skip
+          "calibrate", "energy")  # fmt: skip
 """Each hangs on the spine, and knows no other slice."""
 STANDS_ON = {"study": ("query",)}
 """What is made of a slice: a study asks queries."""

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 UNKNOWN = "–"
 
 KEPT = "\N{NO-BREAK SPACE}"
-_NUMBER = re.compile(r"(?<=\d) (?=(?:×|%|→|[kMGTP]?(?:B|FLOP)\b|[mµn]?s\b|[µmkM]?[JW]\b))|(?<=×) (?=\d)|(?<=→) (?=\d)")
+_UNIT = r"×|%|→|[kMGTP]?(?:B|FLOP)\b|[mµn]?s\b|[kMGmµn]?[JW]\b"
+_NUMBER = re.compile(rf"(?<=\d) (?=(?:{_UNIT}))|(?<=×) (?=\d)|(?<=→) (?=\d)")
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 _TIMES = ("ns", "µs", "ms", "s")
 _THOUSAND = 1000
+_PREFIXES = {1e9: "G", 1e6: "M", 1e3: "k", 1.0: "", 1e-3: "m", 1e-6: "µ", 1e-9: "n"}
 
 
 def bytes_text(count: int | float | None) -> str:
@@ -34,6 +36,43 @@ def _digits(value: float) -> str:
 def flops_text(count: int | float | None) -> str:
     """`18.6 TFLOP`; a dash where unknown."""
     return UNKNOWN if count is None else bytes_text(count).removesuffix("B") + "FLOP"
+
+
+def joules_text(joules: float | None) -> str:
+    """`544 J`, `62.8 mJ`; a dash where unknown."""
+    return _scaled(joules, "J")
+
+
+def watts_text(watts: float | None) -> str:
+    """`1.17 kW`; a dash where unknown."""
+    return _scaled(watts, "W")
+
+
+def span_text(value: float, low: float, high: float, *, unit: str) -> str:
+    """`544 J (381–715)`: a value and its range, all with the value's unit.  unit: `J` or `W`."""
+    if not (value or low or high):
+        return f"0 {unit}"
+    scale = _scale(abs(value) or max(abs(low), abs(high)))
+    ends = (_signed(end / scale) for end in (low, high))
+    return f"{_signed(value / scale)} {_PREFIXES[scale]}{unit} ({'–'.join(ends)})"
+
+
+def _scaled(value: float | None, unit: str) -> str:
+    if value is None:
+        return UNKNOWN
+    if not value:
+        return f"0 {unit}"
+    scale = _scale(abs(value))
+    return f"{_signed(value / scale)} {_PREFIXES[scale]}{unit}"
+
+
+def _scale(size: float) -> float:
+    """The largest of the units of which it has one or more; of 999.6 the next."""
+    return next((scale for scale in _PREFIXES if size >= scale * (1 - 0.5e-3)), min(_PREFIXES)) if size else 1.0
+
+
+def _signed(value: float) -> str:
+    return f"{'−' if value < 0 else ''}{_digits(abs(value))}"
 
 
 def percent_text(share: float | None) -> str:

@@ -2,10 +2,13 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from compare.run.cli.run_options import POWER_HELP
 from compare.run.folder import replace_folder, run_folder
 from compare.run.folder.load_run import is_complete, is_judged, read_run
+from compare.run.folder.timelines import copy_power
 from meshes.process.command_line import Parser, print_json, run_command
 
 
@@ -18,6 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("run", metavar="RUN", type=Path, help="a run folder: case.json, and <arm>/<phase>/<cell>/")
     parser.add_argument("--out", metavar="DIR", type=Path, help="write here instead of into the run folder")
+    parser.add_argument("--power", metavar="FILE", type=Path, help=POWER_HELP)
     parser.add_argument("--details", action="store_true", help="print all tables (default: a summary)")
     parser.add_argument("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
     options = parser.parse_args(argv)
@@ -25,12 +29,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     run = read_run(options.run)
     with replace_folder.open_replacement(target) as scratch:
         run_folder.copy_run(options.run, scratch)
+        if options.power:
+            copy_power(options.power, scratch, run.case.topology.generation)
         from compare.remedy.page import sections as remedy_sections
         from compare.render.report.draw import judge_and_draw
         from compare.render.report.show import show_report
         from compare.simulate.what_if.page import sections as what_if_sections
 
-        report = judge_and_draw(run, scratch, sections=[*remedy_sections(scratch), *what_if_sections(scratch)])
+        report = judge_and_draw(
+            replace(run, folder=scratch), scratch, sections=[*remedy_sections(scratch), *what_if_sections(scratch)]
+        )
         target, note = run_folder.put_in_place(scratch, target, judged=is_judged(report))
     if options.json:
         print_json(report.to_json())

@@ -11,6 +11,7 @@ from compare.run.cli.case_options import listing, read_case
 from compare.run.cli.run_options import read_programs, run_parser
 from compare.run.folder import replace_folder, run_folder
 from compare.run.folder.load_run import is_complete, is_judged, read_run
+from compare.run.folder.timelines import copy_power, read_power_file
 from meshes.memory import check_fits
 from meshes.process.command_line import print_json, run_command
 from meshes.process.one_line import complain
@@ -25,6 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     programs = read_programs(options)
     case = read_case(options)
     check_fits(case)
+    if options.power:
+        read_power_file(options.power, case.topology.generation)
     conditions = [fail_if.read_condition(text, arms=programs.arms, phases=case.phases) for text in options.fail_if]
     target = run_folder.folder_of(case, parent=options.out, arms=programs.arms)
     with replace_folder.open_replacement(target) as scratch, cache.open_cache(bypass=options.no_cache) as user_cache:
@@ -35,6 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 execute=options.execute or "", same_runtime=options.same_runtime, witnesses=programs.witnesses,
             )  # fmt: skip
         run_folder.write_cells(scratch, case=case, outcomes=outcomes)
+        if options.power:
+            copy_power(options.power, scratch, case.topology.generation)
         run_folder.carry_measured(target, scratch)
         from compare.remedy.page import sections
         from compare.render.report.draw import judge_and_draw

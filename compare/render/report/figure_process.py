@@ -55,7 +55,7 @@ class FigureProcess:
     def draw_times(
         self, phases: Mapping[str, Sequence[ProgramTiming]], *, num_devices: int, strips: Sequence[Strip]
     ) -> Pictures:
-        """Start drawing the figures of time."""
+        """Start drawing the figures of time and of energy."""
         return self._thread.submit(self._draw, (_TIMES, phases, num_devices, list(strips)), "the figures of time")
 
     def _draw(self, request: tuple[object, ...], what: str) -> list[Picture]:
@@ -75,6 +75,7 @@ class FigureProcess:
 def main() -> None:
     """Serve requests until the end of stdin."""
     from compare.render import figures
+    from compare.render.energy import figures as energy_figures
     from compare.render.time import figures as time_figures
 
     while True:
@@ -88,6 +89,7 @@ def main() -> None:
         else:
             phases, num_devices, strips = request
             pictures = time_figures.draw_pictures(phases, num_devices=num_devices, strips=strips)
+            pictures += energy_figures.draw_pictures(phases)
         pickle.dump(pictures, sys.stdout.buffer)
         sys.stdout.buffer.flush()
 

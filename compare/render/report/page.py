@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from markupsafe import Markup
 
 from compare.render.blocks import Section, Widget
+from compare.render.energy.section import BREAKDOWN, energy_section
+from compare.render.energy.sentence import energy_sentence
 from compare.render.glossary import GLOSSARY
 from compare.render.html import read_static, shared_environment
 from compare.render.picture import Picture, inline_picture
@@ -50,11 +52,14 @@ def render_page(
 ) -> str:
     """The page as HTML; `strips`: the timelines shown; `sections`: further sections, from slices."""
     sentence = time_sentence(report)
+    of_energy = [picture for picture in time_pictures if picture.name.endswith(BREAKDOWN)]
+    of_time = [picture for picture in time_pictures if not picture.name.endswith(BREAKDOWN)]
     all_sections = [
         *(phase_section(report, phase) for phase in report.phases),
         controls_section(report),
         *sections,
-        time_section(report, strips=strips, pictures=time_pictures),
+        time_section(report, strips=strips, pictures=of_time),
+        energy_section(report, pictures=of_energy),
         *(_story(report, phase) for phase in report.phases),
         _mesh(report),
         _figures(pictures),
@@ -77,6 +82,7 @@ def render_page(
             report=report,
             case=report.case,
             time_sentence=sentence,
+            energy_sentence=energy_sentence(report),
             style=read_static("page.css"),
             sections=[section for section in all_sections if section.blocks],
             scripted=bool(strips),

@@ -6,6 +6,8 @@ from pathlib import Path
 from rich.console import Console
 
 from compare.render.blocks import Section
+from compare.render.energy.section import energy_section
+from compare.render.energy.sentence import energy_sentence
 from compare.render.report.attribution import controls_section
 from compare.render.report.phase import phase_section
 from compare.render.terminal import console, print_sections, text_width, wrap_prose
@@ -40,8 +42,8 @@ def print_report(
 ) -> None:
     """Print the sentences, then each phase: bytes by program, and the largest differences."""
     out = out or console()
-    for words in filter(None, (report.sentence, time_sentence(report))):
+    for words in filter(None, (report.sentence, time_sentence(report), energy_sentence(report))):
         out.print(wrap_prose(words, width=text_width(out), style="bold"))
     phases = [phase_section(report, phase) for phase in report.phases]
-    all_sections = [*phases, controls_section(report), *sections, time_section(report)]
+    all_sections = [*phases, controls_section(report), *sections, time_section(report), energy_section(report)]
     print_sections(all_sections, out=out, details=details)

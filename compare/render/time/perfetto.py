@@ -77,6 +77,7 @@ class _Writer:
         yield _metadata("process_sort_index", pid, sort_index=pid)
         yield from self._steps(pid, program)
         yield from _in_flight(pid, program)
+        yield from _power(pid, program)
         for key, events in timeline.events.groupby("device", sort=True):
             device = _device(int(str(key)))
             is_communication = events["role"].eq(COMMUNICATION)
@@ -183,6 +184,17 @@ def _in_flight(pid: int, program: ProgramTimeline) -> Iterator[str]:
         name = _json(f"in flight {axes_text(str(axes))}")
         for time, amount in zip(times.tolist(), np.rint(np.cumsum(changes)).astype(np.int64).tolist(), strict=True):
             yield f'{{"ph":"C","pid":{pid},"ts":{_us(time)},"name":{name},"args":{{"bytes":{amount}}}}}'
+
+
+def _power(pid: int, program: ProgramTimeline) -> Iterator[str]:
+    """A counter: the modelled power of all chips, the mean of each window; 0 after the step."""
+    energy, steps = program.energy, program.timeline.steps
+    if energy is None or steps.empty:
+        return
+    begin, end = steps["start_ns"].min(), (steps["start_ns"] + steps["duration_ns"]).max()
+    times = [min(begin + index * energy.window_ns, end) for index in range(len(energy.power_w))]
+    for time, watts in zip([*times, end], [*energy.power_w, 0], strict=True):
+        yield f'{{"ph":"C","pid":{pid},"ts":{_us(round(time))},"name":"power, modelled","args":{{"W":{watts:g}}}}}'
 
 
 def _communication_slices(pid: int, laid: pd.DataFrame, program: ProgramTimeline) -> Iterator[str]:

@@ -57,6 +57,9 @@ SCRIPT_HASH = "sha256-" + b64encode(sha256(SCRIPT.encode()).digest()).decode("as
 STILL = "-strip"
 """Suffix of the names of figures that replace the strip where scripts do not run."""
 
+POWER = "-power"
+"""Suffix of the names of figures of power over a step, which are shown below the strip."""
+
 _CPU = f"{GROUPS[2]}: order, overlap and waiting, never the speed of a TPU"
 
 _MOST_PLACES = 8
@@ -100,11 +103,13 @@ def _blocks(
         yield Widget(template="strips.html.j2", values={
             "phases": shown, "strips": _strips_json(strips), "still": still,
         })  # fmt: skip
+    if power := [inline_picture(picture) for picture in pictures if picture.name.endswith(POWER)]:
+        yield Widget(template="figures.html.j2", values={"pictures": power})
     for phase in shown:
         if places := _waits(phase, phases[phase], strips=bool(strips)):
             yield places
     yield from _timeline_differences(report, phases, strips=bool(strips))
-    others = [inline_picture(picture) for picture in pictures if not picture.name.endswith(STILL)]
+    others = [inline_picture(picture) for picture in pictures if not picture.name.endswith((STILL, POWER))]
     if others:
         figures = Widget(template="figures.html.j2", values={"pictures": others})
         yield PageOnly((Fold(summary="More figures of time", blocks=(figures,)),))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from compare.report.model.energy import StepEnergy
 from compare.report.model.report import Report
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS, verdict_shares
 from compare.timing.timeline import Timeline
@@ -30,6 +31,8 @@ class ProgramTimeline:
     """Columns collective, inherent, inflated, induced, verdict."""
     platform: str | None = None
     """Of a measured program: `cpu` or `tpu`."""
+    energy: StepEnergy | None = None
+    """Of a modelled step."""
 
     @property
     def name(self) -> str:
@@ -57,6 +60,7 @@ def program_timelines(report: Report, timelines: Mapping[Key, Timeline]) -> list
                         phase=phase, arm=arm, title=report.arms[arm].title, cell=program.cell,
                         default=program is programs.default, timeline=timeline,
                         shares=verdict_shares(program.collectives, axes=report.mesh.groups), platform=program.platform,
+                        energy=program.energy,
                     ))  # fmt: skip
     return timelines_of_report
 

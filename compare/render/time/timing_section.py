@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from compare.render.time.timeline_view import figure_label
 from compare.render.units import axes_text, time_text
 from compare.report.headline import title_of
+from compare.report.model.energy import StepEnergy
 from compare.report.model.program import CollectiveRow, ProgramReport
 from compare.report.model.report import Report
 from compare.report.model.timing import CollectiveTimes, StepTimes, Timing
@@ -35,6 +36,8 @@ class ProgramTiming:
     section: Timing
     rows: tuple[CollectiveRow, ...]
     """Its collectives."""
+    energy: StepEnergy | None = None
+    """Of a modelled step."""
 
     @property
     def source(self) -> str:
@@ -137,7 +140,7 @@ def _timing(
 ) -> ProgramTiming:
     return ProgramTiming(
         phase=phase, arm=arm, title=title, cell=program.cell, default=default, section=section,
-        platform=program.platform, rows=program.collectives,
+        platform=program.platform, rows=program.collectives, energy=program.energy,
     )  # fmt: skip
 
 

@@ -67,6 +67,9 @@ class StepEnergy:
     """Of each of `power_w`, from the step's start."""
     power_w: tuple[float, ...]
     """Mean power of equal windows."""
+    time_by_component_ns: Mapping[str, float]
+    """`compute` (by its FLOPs), `memory` (compute that its bytes hold up), `network` (exposed communication) and
+    `idle`: mean over devices; adds up to the step."""
     amounts: Mapping[str, Mapping[str, float]]
     """Verdict -> what is counted: the work of docs/metrics.md, section 14, and `chip_s`, seconds × chips."""
 

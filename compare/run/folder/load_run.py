@@ -48,9 +48,12 @@ class JudgedRun:
     run: Run
     programs: tuple[JudgedProgram, ...]
 
-    def timelines(self) -> Timelines:
-        """The modelled timeline of every compiled program, and the measured one of every executed program."""
-        return build_timelines(self.programs, folder=self.run.folder)
+    def timelines(self, *, power: Path | None = None) -> Timelines:
+        """The modelled timeline of every compiled program, and the measured one of every executed program.
+
+        power: a user's coefficients and constants instead of the folder's.
+        """
+        return build_timelines(self.programs, folder=self.run.folder, power=power)
 
     def report(self) -> Report:
         """The report without times."""

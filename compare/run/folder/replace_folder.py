@@ -18,7 +18,7 @@ CASE = "case.json"
 """The file that marks a run folder."""
 _OWN = (
     re.compile(r"((case|report|remedies|simulation|what-if)\.json|(report|remedies)\.html|power\.toml)"),
-    re.compile(r"figures/(verdicts|what-if|(traffic|time)-(prefill|decode)-[^/]+)\.(png|svg)"),
+    re.compile(r"figures/(verdicts|what-if|(traffic|time|energy)-(prefill|decode)-[^/]+)\.(png|svg)"),
     re.compile(r"timeline\.perfetto\.json\.gz"),
     re.compile(r"tables/[^/]*\.parquet"),
     re.compile(r"[^/]+/(prefill|decode)/[^/]+/(program\.mlirbc|optimized\.hlo\.gz|passes\.tar\.xz|about\.json)"),

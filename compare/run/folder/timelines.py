@@ -30,6 +30,7 @@ from compare.timing.model.time_file import CalibratedTimes, read_times
 from compare.timing.network.programs.simulation import Program, Simulation
 from compare.timing.timeline import Timeline
 from meshes.devices.generations import Generation
+from meshes.process import atomic_files
 from meshes.process.documents import read_json
 from meshes.process.errors import MeshError
 from meshes.process.one_line import one_line
@@ -55,48 +56,50 @@ class Timelines:
     """What their work costs in joules; `None`: they have no energies."""
 
 
-def build_timelines(programs: Sequence[JudgedProgram], *, folder: Path) -> Timelines:
-    """The timelines of all readable programs.  `folder`: the run folder, with the profiles of executed programs."""
+def build_timelines(programs: Sequence[JudgedProgram], *, folder: Path, power: Path | None = None) -> Timelines:
+    """The timelines of all readable programs.
+
+    folder: the run folder, with the profiles of executed programs.  power: a user's coefficients and constants instead
+    of those in the folder.
+    """
     timelines, errors = dict[Key, Timeline](), dict[Key, str]()
     simulation = read_simulation(folder)
-    generations = {program.case.topology.generation.name for program in programs if not program.result.executed}
-    # A machine that need not exist has no coefficients.
-    chip = None if simulation is not None or not generations else read_chip(folder, generation=generations.pop())
+    rows = [program.case.topology.generation for program in programs if not program.result.executed]
+    given = power or (folder / POWER if is_inside(folder, folder / POWER) else None)
+    chip, calibrated = (coefficients(rows[0].name) if rows else None), None
+    if rows and given:
+        chip, calibrated = read_power_file(given, rows[0])
     for program in programs:
         if program.module is None:
             continue
         key = program.result.key
         try:
             timelines[key] = (
-                _read_measured(program, folder)
-                if program.result.executed
-                else _model(program, simulation, read_hardware(folder, program.case.topology.generation))
+                _read_measured(program, folder) if program.result.executed else _model(program, simulation, calibrated)
             )
         except (TimingError, HloError, OSError) as error:
             errors[key] = one_line(str(error).replace(f"{folder}/", ""))
-    return Timelines(timelines, errors, simulation is not None, chip)
+    # A machine that need not exist has no coefficients.
+    return Timelines(timelines, errors, simulation is not None, None if simulation is not None else chip)
 
 
-def read_chip(folder: Path, *, generation: str) -> Coefficients:
-    """The coefficients of a run folder: those of its `power.toml`, else the generation's."""
-    path = folder / POWER
-    if not is_inside(folder, path):
-        return coefficients(generation)
+def read_power_file(path: Path, row: Generation) -> tuple[Coefficients, CalibratedTimes | None]:
+    """A user's energy coefficients for these chips, and constants of the schedule model, if the file has any.
+
+    `WorkError`, one line, where they are not for these chips.
+    """
     try:
-        return read_power(path, generation=generation)
-    except (TimingError, OSError) as error:
+        return read_power(path, generation=row.name), read_times(path, row)
+    except TimingError as error:
         raise WorkError(error) from None
+    except OSError as error:
+        raise WorkError(f"{path}: {error.strerror or error}") from None
 
 
-def read_hardware(folder: Path, row: Generation) -> CalibratedTimes | None:
-    """The constants of the schedule model from a run folder's `power.toml`; `None`: the generation's."""
-    path = folder / POWER
-    if not is_inside(folder, path):
-        return None
-    try:
-        return read_times(path, row)
-    except (TimingError, OSError) as error:
-        raise WorkError(error) from None
+def copy_power(path: Path, folder: Path, row: Generation) -> None:
+    """Put a user's file into a run folder.  The same errors."""
+    read_power_file(path, row)
+    atomic_files.write_bytes(folder / POWER, path.read_bytes())
 
 
 def read_simulation(folder: Path) -> Simulation | None:
@@ -172,7 +175,6 @@ def _timing(program: JudgedProgram, entry: ProgramReport, times: Timelines) -> T
     timeline, chip = times.by_key[program.result.key], program.case.topology.generation
     # Peaks of a data sheet say nothing of a machine that need not exist.
     has_peak = entry.platform != "cpu" and not times.simulated
-    peaks = Peaks(flops_per_s=chip.bf16_flops / chip.devices, memory_bytes_per_s=chip.hbm_bytes_per_s / chip.devices)
     return build_section(
         timeline,
         rows=entry.collectives,
@@ -180,17 +182,22 @@ def _timing(program: JudgedProgram, entry: ProgramReport, times: Timelines) -> T
         microbatches=program.case.microbatches,
         link_bytes_per_s=chip.ici_link_bytes_per_s if has_peak else None,
         useful_flops=count_useful_flops(program.case) / program.case.mesh.num_devices,
-        peaks=peaks if has_peak else None,
+        peaks=_peaks(chip) if has_peak else None,
     )
+
+
+def _peaks(chip: Generation) -> Peaks:
+    """Of one device, by the data sheet."""
+    return Peaks(flops_per_s=chip.bf16_flops / chip.devices, memory_bytes_per_s=chip.hbm_bytes_per_s / chip.devices)
 
 
 def _energy(program: JudgedProgram, entry: ProgramReport, timing: Timing, times: Timelines) -> StepEnergy | None:
     if times.chip is None or program.result.executed:
         return None
-    case = program.case
+    case, row = program.case, program.case.topology.generation
     return measure_energy(
         times.by_key[program.result.key], timing, verdict_shares(entry.collectives), times.chip,
-        per_chip=case.topology.generation.devices, tokens=case.batch * (case.seq if case.phase == "prefill" else 1),
+        per_chip=row.devices, peaks=_peaks(row), tokens=case.batch * (case.seq if case.phase == "prefill" else 1),
     )  # fmt: skip
 
 

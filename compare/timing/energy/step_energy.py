@@ -19,7 +19,8 @@ from compare.timing.energy.amounts import (
 )
 from compare.timing.energy.coefficients import BOUNDS, COMPONENTS, HIGH, LOW, VALUE, Coefficients
 from compare.timing.metrics.verdicts import VERDICTS
-from compare.timing.timeline import COMMUNICATION, WORK_COLUMNS, Timeline
+from compare.timing.metrics.work import Peaks
+from compare.timing.timeline import COMMUNICATION, COMPUTE, WORK_COLUMNS, Timeline
 
 REST = "rest"
 """What is no communication with a verdict: compute, its static power, and communication of unknown verdict."""
@@ -42,11 +43,18 @@ def list_coefficients(chip: Coefficients) -> EnergyModel:
 
 
 def measure_energy(
-    timeline: Timeline, section: Timing, shares: pd.DataFrame, chip: Coefficients, *, per_chip: int, tokens: int
+    timeline: Timeline,
+    section: Timing,
+    shares: pd.DataFrame,
+    chip: Coefficients,
+    *,
+    per_chip: int,
+    peaks: Peaks,
+    tokens: int,
 ) -> StepEnergy | None:
     """The energy of a modelled timeline's step on the full mesh; `None` where work or its times are unknown.
 
-    section: the timeline's metrics; shares: of `verdict_shares`.  per_chip: devices of one chip.
+    section: the timeline's metrics; shares: of `verdict_shares`.  per_chip: devices of one chip; peaks: of a device.
     """
     if timeline.source != "modelled" or not set(WORK_COLUMNS) <= set(timeline.events.columns):
         return None
@@ -60,7 +68,26 @@ def measure_energy(
         bound: _power(events, weights, chip.rates(bound), step_ns=step_ns) + chips * chip.rates(bound)[-1]
         for bound in BOUNDS
     }
-    return _describe(amounts, chip, chips=chips, tokens=tokens, step_ns=step_ns, power=power)
+    times = _time_by_component(events, weights / timeline.num_devices, section, peaks)
+    return _describe(amounts, chip, chips=chips, tokens=tokens, step_ns=step_ns, power=power, times=times)
+
+
+def _time_by_component(events: pd.DataFrame, shares: Floats, section: Timing, peaks: Peaks) -> dict[str, float]:
+    """ns: an operation counts as memory where its bytes take longer than its FLOPs, each at the data sheet's rate.
+
+    shares: of each event, of all devices.
+    """
+    step, computing, exposed = (
+        float(time or 0.0)
+        for time in (section.per_step.step_ns, section.per_step.compute_ns, section.per_step.exposed_ns)
+    )
+    of_bytes = events["memory_bytes"].to_numpy(np.float64) / peaks.memory_bytes_per_s
+    is_held_up = of_bytes > events["matrix_flops"].to_numpy(np.float64) / peaks.flops_per_s
+    chosen = is_held_up & events["role"].eq(COMPUTE).to_numpy()
+    memory = min(computing, float((shares * events["duration_ns"].to_numpy(np.float64))[chosen].sum()))
+    idle = max(0.0, step - computing - exposed)
+    parts = {"compute": computing - memory, "memory": memory, "network": exposed, "idle": idle}
+    return {name: round(time, 3) for name, time in parts.items()}
 
 
 def _weights(timeline: Timeline, events: pd.DataFrame) -> Floats:
@@ -132,7 +159,14 @@ def spread(amounts: Floats, begins: Floats, ends: Floats, *, window: float, coun
 
 
 def _describe(
-    amounts: Floats, chip: Coefficients, *, chips: float, tokens: int, step_ns: float, power: Mapping[str, Floats]
+    amounts: Floats,
+    chip: Coefficients,
+    *,
+    chips: float,
+    tokens: int,
+    step_ns: float,
+    power: Mapping[str, Floats],
+    times: Mapping[str, float],
 ) -> StepEnergy:
     by_bound = {bound: joules(amounts, chip.rates(bound)) for bound in BOUNDS}
     digits = _decimals(float(by_bound[HIGH].sum()))
@@ -158,6 +192,7 @@ def _describe(
         power_w=tuple(
             round(float(part.mean()), 1) for part in np.split(windows, range(pooled, windows.size, pooled))
         ),
+        time_by_component_ns=times,
         amounts={
             verdict: {name: _significant(float(amount), 12) for name, amount in zip(AMOUNTS, row, strict=True)}
             for verdict, row in zip(VERDICTS_AND_REST, amounts, strict=True)

@@ -5,7 +5,7 @@ import pytest
 from compare.report.model.program import ArmPrograms
 from compare.run.errors import WorkError
 from compare.run.folder.load_run import judge_run, read_run
-from compare.run.folder.timelines import POWER, build_timelines, match_measured, read_hardware
+from compare.run.folder.timelines import POWER, build_timelines, match_measured, read_power_file
 from meshes.devices.generations import GENERATIONS
 from tests.compare.report.records import program
 from tests.places import EXAMPLE
@@ -55,4 +55,4 @@ def _ns(timeline, role):
 def test_constants_that_cannot_be_read_are_one_line(tmp_path):
     (tmp_path / POWER).write_text("[time.hop_s]\nvalue = 1\n")
     with pytest.raises(WorkError, match=r"power\.toml: time\.hop_s\.unit: missing; it is s$"):
-        read_hardware(tmp_path, GENERATIONS["v5e"])
+        read_power_file(tmp_path / POWER, GENERATIONS["v5e"])

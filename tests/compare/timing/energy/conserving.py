@@ -16,6 +16,7 @@ from compare.timing.energy.coefficients import COMPONENTS, UNITS, coefficients
 from compare.timing.energy.step_energy import measure_energy
 from compare.timing.metrics.section import build_section
 from compare.timing.metrics.verdicts import verdict_shares
+from compare.timing.metrics.work import Peaks
 from compare.timing.model.schedule import model_step
 from compare.timing.timeline import WORK_COLUMNS
 
@@ -28,8 +29,10 @@ def check_energy(program: JudgedProgram) -> float:
     rows = [collective_row(verdict) for verdict in program.judgement.verdicts]
     timeline = model_step(program.module, program.rows, case.plan)
     section = build_section(timeline, rows=rows, mesh=lay_out_mesh(case), microbatches=case.microbatches)
-    chip, per_chip = coefficients(case.topology.generation.name), case.topology.generation.devices
-    energy = measure_energy(timeline, section, verdict_shares(rows), chip, per_chip=per_chip, tokens=1)
+    row = case.topology.generation
+    chip, per_chip = coefficients(row.name), row.devices
+    peaks = Peaks(flops_per_s=row.bf16_flops / per_chip, memory_bytes_per_s=row.hbm_bytes_per_s / per_chip)
+    energy = measure_energy(timeline, section, verdict_shares(rows), chip, per_chip=per_chip, peaks=peaks, tokens=1)
     assert energy is not None
     weights = timeline.events["device"].map({device: len(alike) for device, alike in timeline.stands_for.items()})
     by_hand = {
@@ -52,6 +55,7 @@ def check_energy(program: JudgedProgram) -> float:
         assert energy.by_verdict_j["rest"] == pytest.approx(total - of_networks - beside, rel=1e-6)
     windows = np.array(energy.power_w) * energy.window_ns / 1e9
     assert windows.sum() == pytest.approx(energy.step_j, rel=1e-3)
+    assert math.fsum(energy.time_by_component_ns.values()) == pytest.approx(section.per_step.step_ns, rel=1e-6)
     assert energy.low_j < energy.step_j < energy.high_j
     return energy.step_j
 

@@ -12,6 +12,7 @@ from compare.timing.energy.power_file import parse_power
 from compare.timing.energy.step_energy import compare_energy, list_coefficients, measure_energy, spread
 from compare.timing.metrics.section import build_section
 from compare.timing.metrics.verdicts import verdict_shares
+from compare.timing.metrics.work import Peaks
 from compare.timing.timeline import PART, WORK_COLUMNS
 from tests.compare.timing.build import comm, compute, row, steps, timeline
 from tests.compare.timing.energy.conserving import check_energy, check_report_energy
@@ -27,6 +28,7 @@ TABLE = {
     "static": {"unit": "W", "value": 100, "low": 50, "high": 200},
 }  # fmt: skip
 CHIP = parse_power({"energy": TABLE, "name": "by hand"}, generation="v5e", name="")
+PEAKS = Peaks(flops_per_s=1e15, memory_bytes_per_s=1e12)
 GROUPS = [[0, 1, 2, 3]]
 ROWS = [
     row("all-reduce.1", "all-reduce", "tp", 1000, GROUPS, inherent=600, inflated=300, induced=100),
@@ -45,7 +47,9 @@ def worked(events, work, *, length=4 * MS, stands_for=None):
 
 def energy_of(made, *, rows=ROWS, per_chip=1, tokens=8):
     section = build_section(made, rows=rows)
-    return measure_energy(made, section, verdict_shares(rows), CHIP, per_chip=per_chip, tokens=tokens)
+    return measure_energy(
+        made, section, verdict_shares(rows), CHIP, per_chip=per_chip, peaks=PEAKS, tokens=tokens
+    )  # fmt: skip
 
 
 STEP = [compute(0, MS), comm(MS, 2 * MS), comm(2 * MS, 4 * MS, name="all-gather.2", kind="all-gather")]
@@ -75,6 +79,14 @@ def test_power_is_of_windows_of_a_millisecond_and_the_peak_is_the_largest():
     assert energy.power_w == (154, 116, 110, 110)
     assert (energy.window_ns, energy.peak_w, energy.mean_w) == pytest.approx((MS, 154, 122.5))
     assert (energy.low_peak_w, energy.high_peak_w) == pytest.approx((77, 308))
+
+
+def test_time_is_of_what_holds_it_up():
+    """At 10^15 FLOP/s and 10^12 bytes/s: 10^11 FLOPs are 0.1 ms, 10^8 bytes too; twice the bytes are the memory's."""
+    events = [compute(0, MS), compute(MS, 3 * MS), compute(3 * MS, 4 * MS, role=PART), comm(2 * MS, 5 * MS)]
+    work = [(1e11, 0, 1e8, 0, 0), (1e11, 0, 2e8, 0, 0), (0, 0, 9e9, 0, 0), (0, 0, 0, 1e9, 0)]
+    energy = energy_of(worked(events, work, length=6 * MS))
+    assert energy.time_by_component_ns == {"compute": MS, "memory": 2 * MS, "network": 2 * MS, "idle": MS}
 
 
 def test_a_step_shorter_than_a_window_is_one():

@@ -1,0 +1,1 @@
+"""The modelled energy of a run: its tables, by other coefficients, as JSON."""

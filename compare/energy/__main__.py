@@ -1,0 +1,28 @@
+"""`python -m compare.energy RUN`: what a step takes in joules, modelled, with ranges."""
+
+from collections.abc import Sequence
+
+from compare.energy.measure import list_energies, measure_run
+from compare.energy.request import EnergyRequest
+from meshes.process.command_line import print_json, run_command
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the tables, or JSON."""
+    request = EnergyRequest.parse(argv)
+    report = measure_run(request)
+    if request.json:
+        print_json(list_energies(report))
+        return 0
+    from compare.render.energy.section import energy_section
+    from compare.render.energy.sentence import energy_sentence
+    from compare.render.terminal import console, print_sections, text_width, wrap_prose
+
+    out = console()
+    out.print(wrap_prose(energy_sentence(report), width=text_width(out), style="bold"))
+    print_sections([energy_section(report)], out=out, details=True)
+    return 0
+
+
+if __name__ == "__main__":
+    run_command(main)

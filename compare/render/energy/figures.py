@@ -1,0 +1,140 @@
+"""The figures of energy: time and joules of a step by component, and power over the step.  All modelled."""
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from compare.render.energy.section import BREAKDOWN
+from compare.render.figures import INK, STYLE, draw_heading, heading_inches, save_figure
+from compare.render.picture import Picture
+from compare.render.time.section import POWER
+from compare.render.time.timing_section import ProgramTiming
+from compare.render.units import joules_text, span_text, time_text, watts_text
+from compare.report.model.energy import StepEnergy
+
+WIDE = 8.0
+"""Inches."""
+
+# From dark to light, and hatched: they differ in grey too.
+_LOOK = {
+    "compute": ("#3b4a5e", ""), "memory": ("#7f9c3e", "////"), "network": ("#c96a1b", "...."),
+    "ici": ("#c96a1b", "...."), "dcn": ("#e8a866", "xxxx"), "idle": ("#e3e6ea", ""), "static": ("#e3e6ea", ""),
+}  # fmt: skip
+_TIME = {"compute": "compute", "memory": "memory", "network": "network", "idle": "idle"}
+_ENERGY = {"compute": "compute", "memory": "memory", "ici": "ICI", "dcn": "DCN", "static": "static"}
+
+
+Known = Sequence[tuple[ProgramTiming, StepEnergy]]
+
+
+def draw_pictures(phases: Mapping[str, Sequence[ProgramTiming]]) -> list[Picture]:
+    """The figures of every phase, of its default programs with an energy."""
+    pictures = []
+    for phase, timings in phases.items():
+        known = [(timing, timing.energy) for timing in timings if timing.energy and timing.default]
+        pictures += [draw_breakdown(phase, known), draw_power(phase, known)] if known else []
+    return pictures
+
+
+def draw_breakdown(phase: str, known: Known) -> Picture:
+    """Two stacks of bars: what a step's time goes into, and what its energy."""
+    labels = [timing.label for timing, _ in known]
+    head, height = heading_inches(labels), 0.42 * len(known)
+    tall = head + 2 * (height + 1.0) + 0.05
+    left = 0.4 + 0.075 * max(len(_name(timing)) for timing, _ in known)
+    with mpl.rc_context(STYLE | {"hatch.linewidth": 0.6}):
+        figure, top = Figure(figsize=(WIDE, tall)), tall - head
+        draw_heading(figure, f"{phase}: time and energy of a step by component", labels)
+        of_time = [energy.time_by_component_ns for _, energy in known]
+        of_energy = [_joules(energy) for _, energy in known]
+        spans = [(energy.low_j, energy.step_j, energy.high_j) for _, energy in known]
+        for title, names, parts, ends in (
+            ("time, mean over devices", _TIME, of_time, []),
+            ("energy of all chips; line: its range", _ENERGY, of_energy, spans),
+        ):  # fmt: skip
+            top -= 0.4 + height
+            panel = figure.add_axes((left / WIDE, top / tall, (WIDE - left - 0.25) / WIDE, height / tall))
+            top -= 0.6
+            _stack(panel, [_name(timing) for timing, _ in known], names, parts, spans=ends)
+            panel.set_title(title, loc="left")
+            panel.legend(loc="upper center", bbox_to_anchor=(0.4, -0.24 / height), ncols=5, frameon=False)
+        caption = f"Modelled, not measured, {phase}: time and energy of a step by component"
+        return save_figure(f"energy-{phase}{BREAKDOWN}", caption, figure)
+
+
+def _joules(energy: StepEnergy) -> dict[str, float]:
+    parts = energy.by_component_j
+    return {"compute": parts["matrix"] + parts["vector"], **{name: parts[name] for name in list(_ENERGY)[1:]}}
+
+
+def _stack(
+    panel: Axes,
+    programs: Sequence[str],
+    names: Mapping[str, str],
+    parts: Sequence[Mapping[str, float]],
+    *,
+    spans: Sequence[tuple[float, float, float]],
+) -> None:
+    """spans: of energies, least, value and most, drawn as a line; without them the parts are times."""
+    rows, left = np.arange(len(programs)), np.zeros(len(programs))
+    for name, words in names.items():
+        amounts = np.array([row[name] for row in parts])
+        if amounts.any():
+            colour, hatch = _LOOK[name]
+            panel.barh(rows, amounts, left=left, height=0.66, color=colour, hatch=hatch, edgecolor=INK, linewidth=0.4,
+                       label=words)  # fmt: skip
+            left += amounts
+    furthest = left.copy()
+    for row, (low, value, high) in enumerate(spans):
+        panel.plot([low, high], [row, row], color=INK, linewidth=1.2, marker="|", markersize=7)
+        furthest[row] = max(high, value)
+    for row, end in enumerate(furthest):
+        words = span_text(spans[row][1], spans[row][0], spans[row][2], unit="J") if spans else time_text(left[row])
+        panel.annotate(words, (end, row), (6, 0), textcoords="offset points", va="center", fontsize=8, parse_math=False)
+    panel.set_yticks(rows, programs, parse_math=False)
+    panel.invert_yaxis()
+    panel.set_xlim(0, max(float(furthest.max(initial=0)), 1e-12) * 1.28)
+    panel.xaxis.set_major_locator(MaxNLocator(5))
+    text = joules_text if spans else time_text
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
+
+
+def draw_power(phase: str, known: Known) -> Picture:
+    """The mean power of each window of a step, a panel for each program, all on one scale."""
+    labels = [timing.label for timing, _ in known]
+    longest = max(timing.times.step_ns or 1 for timing, _ in known)
+    highest = max(max(energy.power_w) for _, energy in known)
+    head, height = heading_inches(labels), 0.9
+    tall = head + (height + 0.42) * len(known) + 0.25
+    with mpl.rc_context(STYLE):
+        figure, top = Figure(figsize=(WIDE, tall)), tall - head
+        draw_heading(figure, f"{phase}: power of all chips over a step, modelled", labels)
+        for index, (timing, energy) in enumerate(known):
+            top -= 0.42 + height
+            panel = figure.add_axes((1.0 / WIDE, (top + 0.05) / tall, (WIDE - 1.25) / WIDE, height / tall))
+            edges = np.append(np.arange(len(energy.power_w)) * energy.window_ns, timing.times.step_ns or 0)
+            panel.stairs(energy.power_w, edges, fill=True, color="#b9c3d0")
+            panel.stairs(energy.power_w, edges, color=INK, linewidth=0.8)
+            panel.axhline(energy.mean_w, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
+            panel.set_xlim(0, longest)
+            panel.set_ylim(0, highest * 1.08)
+            panel.xaxis.set_major_locator(MaxNLocator(6))
+            panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: time_text(value)))
+            panel.yaxis.set_major_locator(MaxNLocator(3))
+            panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: watts_text(value)))
+            panel.tick_params(labelbottom=index == len(known) - 1)
+            mean = span_text(energy.mean_w, energy.low_mean_w, energy.high_mean_w, unit="W")
+            peak = span_text(energy.peak_w, energy.low_peak_w, energy.high_peak_w, unit="W")
+            words = f"{_name(timing)}: mean {mean}, dashed; peak {peak}"
+            panel.set_title(words, loc="left", fontsize=9, parse_math=False)
+        window = time_text(max(energy.window_ns for _, energy in known))
+        caption = f"Modelled, not measured, {phase}: power of all chips, mean of windows of {window}"
+        return save_figure(f"energy-{phase}{POWER}", caption, figure)
+
+
+def _name(timing: ProgramTiming) -> str:
+    return f"{timing.title}  {timing.cell}"

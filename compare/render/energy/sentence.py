@@ -1,0 +1,48 @@
+"""The headline of energy: what a step takes, and how much of it is for communication that the plan does not need."""
+
+from compare.render.time.timing_section import ProgramTiming, timings_by_phase
+from compare.render.units import joules_text, span_text
+from compare.report.model.energy import StepEnergy
+from compare.report.model.report import Report
+
+
+def energy_sentence(report: Report) -> str:
+    """`Energy, modelled: of 544 J (381–715) a TorchXLA prefill step, 62.8 J (44.0–82.0) are for …`.
+
+    The arm with the most of that comes first.  Of the default programs; empty where none has an energy.
+    """
+    by_arm: dict[str, list[ProgramTiming]] = {}
+    for timings in timings_by_phase(report).values():
+        for timing in timings:
+            if timing.default and timing.energy:
+                by_arm.setdefault(timing.arm, []).append(timing)
+    if not by_arm:
+        return ""
+    first, *others = sorted(by_arm.values(), key=lambda timings: -sum(_of(timing).avoidable_j for timing in timings))
+    words = "; ".join(_first_words(timing, begins=not index) for index, timing in enumerate(first))
+    rest = "; ".join(
+        f"{timings[0].title}: {' and '.join(map(_other_words, timings))}" for timings in others
+    )  # fmt: skip
+    model = report.energy_model
+    calibrated = f" (calibrated on {model.calibrated_on})" if model and model.calibrated_on else ""
+    return f"Energy, modelled{calibrated}: {words}{f' ({rest})' if rest else ''}."
+
+
+def _first_words(timing: ProgramTiming, *, begins: bool) -> str:
+    """`of 544 J (381–715) a TorchXLA prefill step, 62.8 J (44.0–82.0) are for communication that nobody needed`."""
+    energy = _of(timing)
+    step = span_text(energy.step_j, energy.low_j, energy.high_j, unit="J")
+    avoidable = span_text(energy.avoidable_j, *energy.avoidable_span_j, unit="J")
+    whose = f"{timing.title} {timing.phase}" if begins else timing.phase
+    what = " are for communication that nobody needed" if begins else ""
+    return f"of {step} a {whose} step, {avoidable}{what}"
+
+
+def _other_words(timing: ProgramTiming) -> str:
+    energy = _of(timing)
+    return f"{joules_text(energy.avoidable_j)} of {joules_text(energy.step_j)}"
+
+
+def _of(timing: ProgramTiming) -> StepEnergy:
+    assert timing.energy is not None
+    return timing.energy
