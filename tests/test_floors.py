@@ -215,7 +215,7 @@ def test_command_lines_parse_call_and_print():
     names = {file.parent.name if file.name == "__main__.py" else file.stem for file in commands}
     assert names == {
         "run", "plan", "hlo", "report", "trace", "sweep", "diff", "history", "remedy", "teach", "query", "study",
-        "export", "metric", "simulate", "calibrate",
+        "export", "metric", "simulate", "calibrate", "energy",
     }  # fmt: skip
     for file in commands:
         assert len(file.read_text(encoding="utf-8").splitlines()) < 80, file
