@@ -117,14 +117,11 @@ def test_the_architecture_page_names_the_rooms_in_their_order():
 
 
 def test_every_path_on_the_architecture_page_is_there():
-    text, _, planned = (
-        (ROOT / "docs/architecture.md").read_text(encoding="utf-8").partition("## Where the next rooms go")
-    )
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     paths = re.findall(r"`((?:compare|meshes|jax_impl|torchxla_impl|tests)/[\w/.]*)`", text)
     assert len(paths) > 30
     missing = [path for path in paths if not (ROOT / path).exists()]
     assert not missing
-    assert "compare/timing/energy/" in planned
 
 
 def test_the_files_that_are_said_to_be_off_the_path_of_a_verdict_are():

@@ -38,16 +38,6 @@ def flops_text(count: int | float | None) -> str:
     return UNKNOWN if count is None else bytes_text(count).removesuffix("B") + "FLOP"
 
 
-def joules_text(joules: float | None) -> str:
-    """`544 J`, `62.8 mJ`; a dash where unknown."""
-    return _scaled(joules, "J")
-
-
-def watts_text(watts: float | None) -> str:
-    """`1.17 kW`; a dash where unknown."""
-    return _scaled(watts, "W")
-
-
 def span_text(value: float, low: float, high: float, *, unit: str) -> str:
     """`544 J (381–715)`: a value and its range, all with the value's unit.  unit: `J` or `W`."""
     if not (value or low or high):
@@ -55,15 +45,6 @@ def span_text(value: float, low: float, high: float, *, unit: str) -> str:
     scale = _scale(abs(value) or max(abs(low), abs(high)))
     ends = (_signed(end / scale) for end in (low, high))
     return f"{_signed(value / scale)} {_PREFIXES[scale]}{unit} ({'–'.join(ends)})"
-
-
-def _scaled(value: float | None, unit: str) -> str:
-    if value is None:
-        return UNKNOWN
-    if not value:
-        return f"0 {unit}"
-    scale = _scale(abs(value))
-    return f"{_signed(value / scale)} {_PREFIXES[scale]}{unit}"
 
 
 def _scale(size: float) -> float:

@@ -122,13 +122,13 @@ _TABLE = {
         ICI: _ici(2.21), DCN: _DCN, STATIC: _static(114.5),
     },
     "v6e": {
-        MATRIX: _matrix(0.17, 0.09, 0.36, "low as v4's measured 192 W allow, high as [trillium] allows"),
+        MATRIX: _matrix(0.17, 0.09, 0.38, "low as v4's measured 192 W allow, high as [trillium] allows"),
         VECTOR: _vector(0.41),
         MEMORY: _memory(5.02, 3.92, 6.9, "[hbm2]"),
         ICI: _ici(1.58), DCN: _DCN, STATIC: _static(106.8),
     },
     "tpu7x": {
-        MATRIX: _matrix(0.12, 0.06, 0.18, "of a chip that it calls 6p; low as v4's 192 W allow, high half of v6e's"),
+        MATRIX: _matrix(0.12, 0.06, 0.19, "of a chip that it calls 6p; low as v4's 192 W allow, high half of v6e's"),
         VECTOR: _vector(0.36),
         MEMORY: _memory(4.54, 3.44, 6.2, "[hbm3e]"),
         ICI: _ici(1.58), DCN: _DCN, STATIC: _static(114.6),

@@ -14,6 +14,7 @@ from compare.timing.energy.coefficients import (
 from compare.timing.energy.power_file import parse_power, read_power
 from compare.timing.errors import TimingError
 from meshes.devices.generations import GENERATIONS
+from tests.places import ROOT
 
 # NeuSim's chips: systolic arrays × W, their memory's W, a vector unit's W, clock GHz; HBM and ICI W per GB/s.
 WATTS = {
@@ -53,6 +54,34 @@ def test_the_figures_are_neusims_watts_by_the_data_sheets_rates(name):
     # W per GB/s are nJ per byte: 125 pJ/bit each.
     assert chip["memory"].value == pytest.approx(125 * hbm + (3.44 if name == "tpu7x" else 3.92), abs=0.006)
     assert chip["ici"].value == pytest.approx(125 * ici, abs=0.006)
+
+
+def test_the_high_ends_of_v6e_and_tpu7x_are_what_google_says_of_their_efficiency():
+    """67 % more work per joule than v5e at its low end, static power and all; tpu7x twice v6e's per watt."""
+    (v5e, _, _, _, _, idle), peak = coefficients("v5e").rates(LOW), GENERATIONS["v5e"].bf16_flops
+    v6e = coefficients("v6e")
+    most = (v5e + idle / peak) / 1.67 - v6e.of["static"].value / GENERATIONS["v6e"].bf16_flops
+    assert v6e.of["matrix"].high == pytest.approx(1e12 * most, abs=0.006)
+    assert coefficients("tpu7x").of["matrix"].high == v6e.of["matrix"].high / 2
+
+
+NAMES = {
+    "matrix, pJ/FLOP": "matrix", "vector, pJ/op": "vector", "memory, pJ/bit": "memory", "ICI, pJ/bit a link": "ici",
+    "DCN, pJ/bit": "dcn", "static, W a chip": "static",
+}  # fmt: skip
+
+
+def test_the_docs_have_every_coefficient_with_its_range():
+    text = (ROOT / "docs/energy.md").read_text()
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ")
+    ]
+    (heads,) = [row[1:6] for row in rows if row[1:3] == ["v4", "v5e"]]
+    table = {NAMES[row[0]]: row[1:6] for row in rows if row[0] in NAMES}
+    assert set(table) == set(NAMES.values())
+    for name, cells in table.items():
+        of = [coefficients(generation).of[name] for generation in heads]
+        assert cells == [f"{row.value:g} ({row.low:g}–{row.high:g})" for row in of]
 
 
 def test_v4_stays_within_what_was_measured():

@@ -4,6 +4,7 @@ import json
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from compare.report.model.timing import Side
@@ -169,6 +170,25 @@ def judged():
 
 def test_every_program_of_the_example_has_the_energy_of_its_events(judged):
     assert len([check_energy(program) for program in judged.programs]) == 10
+
+
+def test_a_layer_of_the_example_is_as_worked_out_by_hand_in_the_docs():
+    """JAX's prefill: 16 layers × 5 ticks on each device, 2 sequences of 1,024 tokens, tp4; docs/energy.md."""
+    table = pd.read_parquet(EXAMPLE / "tables/events.parquet")
+    rows = table[(table["arm"] == "jax") & (table["phase"] == "prefill") & (table["cell"] == "tpu")]
+    rows = rows[rows["scope"].astype(str).str.startswith("layer") | (rows["scope"] == "norm")]
+    layer = rows[[*WORK_COLUMNS, "exposed_ns"]].sum() / 80
+    matrices = 4096 * (4096 + 2 * 1024) + 4096**2 + 3 * 4096 * 14336
+    assert layer["matrix_flops"] == (2 * 2048 * matrices + 4 * 2 * 1024 * 1024 * 32 * 128) / 4
+    assert layer["ici_byte_hops"] == 2 * 25_165_824 * 1.5
+    assert layer["memory_bytes"] == pytest.approx(125.9e6, rel=1e-3)
+    assert layer["memory_bytes"] > matrices / 4 * 2
+    assert layer["vector_ops"] == pytest.approx(654e6, rel=1e-3)
+    compute = rows[rows["role"] == "compute"]["duration_ns"].sum() / 80
+    static_j = 107.7 * (compute + layer["exposed_ns"]) / 1e9
+    joules = [231.93e9 * 0.63e-12, 654e6 * 1.73e-12, 125.9e6 * 44e-12, 75.5e6 * 17.68e-12, static_j]
+    assert 1e3 * np.array(joules) == pytest.approx([146.1, 1.13, 5.54, 1.33, 332], rel=5e-3)
+    assert 640 * sum(joules) == pytest.approx(311, abs=0.6)
 
 
 def test_the_shipped_report_has_the_energy_of_its_own_table_of_events():
