@@ -240,6 +240,8 @@ def _read(options: argparse.Namespace) -> WhatIf:
 
 def _parse_sweep(words: str, points: int | None) -> Sweep:
     word, equals, rest = words.partition("=")
+    if equals and not word.strip():
+        raise TimingError(f"--sweep: {quote(words)} names nothing; write one like ici=0.25:8:log")
     if equals and ("," in rest or word in (MACHINE, *KINDS)):
         if points is not None:
             raise TimingError(f"--points belongs to a range, not to the list {quote(rest)}")

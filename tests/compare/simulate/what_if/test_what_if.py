@@ -12,6 +12,7 @@ from compare.simulate.what_if.framework import list_induced
 from compare.simulate.what_if.request import parse_what_if
 from compare.simulate.what_if.result import simulate_run
 from compare.simulate.what_if.subjects import Outcome, load_subjects, simulate_subject
+from compare.timing.errors import TimingError
 from meshes.process.command_line import run_command
 from tests.places import ROOT
 
@@ -99,6 +100,8 @@ def test_enough_bandwidth_is_where_doubling_no_longer_pays(subjects):
         (("--sweep", "machine=v5e:2x4"), "--sweep: a list has 2 to 200 values, each once, not 'v5e:2x4'"),
         (("--sweep", "machine=v5e:2x4,v5e:4x4"), "v5e:4x4 has 16 ranks, and jax/prefill/tpu 8"),
         (("--sweep", "all-reduce=ring,spiral"), "unknown algorithm 'spiral'; known are ring"),
+        (("--sweep", "=1,2"), "--sweep: '=1,2' names nothing; write one like ici=0.25:8:log"),
+        (("--points", "3"), "--points belongs to --sweep"),
         (("--sweep", "ici=2,1"), "--sweep: ascending numbers more than 0, not '2,1'"),
         (("--sweep", "ici=1,2", "--points", "3"), "--points belongs to a range, not to the list '1,2'"),
         (("--sweep", "dims.0.kind=ring,spiral"), "dims.0.kind: unknown dim 'spiral'; known are ring"),
@@ -114,6 +117,24 @@ def test_a_bad_machine_is_one_line(subjects, words, why, capsys, monkeypatch):
     error = capsys.readouterr().err
     assert why in error
     assert "Traceback" not in error
+
+
+def test_a_file_that_does_not_fit_is_named(subjects, tmp_path):
+    path = tmp_path / "four.toml"
+    path.write_text('[[dims]]\nkind = "ring"\nsize = 4\nbandwidth = 1\nlatency = 1\n')
+    with pytest.raises(TimingError, match=f"^{path}: four has 4 ranks, and jax/prefill/tpu 8$"):
+        simulate_run(parse_what_if([str(RUN), "--machine", str(path)]), subjects[:1])
+
+
+def test_what_cannot_be_written_prints_nothing(subjects, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("compare.simulate.what_if.answer.load_subjects", lambda _: subjects[:1])
+    path = tmp_path / "file"
+    path.write_text("mine")
+    with pytest.raises(SystemExit) as ended:
+        run_command(main, [str(RUN), "--out", str(path)])
+    printed = capsys.readouterr()
+    assert (ended.value.code, printed.out, len(printed.err.splitlines())) == (2, "", 1)
+    assert path.read_text() == "mine"
 
 
 def test_the_answer_as_json_names_every_program(subjects, capsys, monkeypatch):
