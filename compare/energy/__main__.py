@@ -10,6 +10,13 @@ from meshes.process.command_line import print_json, run_command
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the tables, or JSON."""
     request = EnergyRequest.parse(argv)
+    if request.frequencies or request.marginal:
+        from compare.energy.speeds.answer import answer_speeds
+
+        return answer_speeds(
+            request.run, power=request.power, frequencies=request.frequencies, marginal=request.marginal,
+            figure=request.figure, as_json=request.json,
+        )  # fmt: skip
     report = measure_run(request)
     if request.json:
         print_json(list_energies(report))

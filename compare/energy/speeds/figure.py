@@ -1,0 +1,71 @@
+"""The figure of `--frequency`: step time, energy and energy × delay of both frameworks over the core's frequency."""
+
+from collections.abc import Callable, Sequence
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from compare.energy.speeds.frequency import Curve
+from compare.energy.speeds.subjects import Subjects
+from compare.render.figures import INK, STYLE, draw_heading, heading_inches, save_figure
+from compare.render.picture import Picture
+from compare.timing.energy.speeds import Point
+
+ARMS = (("#147a70", "o", "-"), ("#b8442c", "s", "--"), ("#6a56a5", "^", ":"))
+"""Colour, marker and line of the first arm, the second …; no colour is a verdict's, lines differ without colour."""
+_WIDE, _ROW = 8.6, 2.35
+"""Inches."""
+
+_COLUMNS: tuple[tuple[str, Callable[[Point], float]], ...] = (
+    ("step time, ms", lambda point: point.step_ns / 1e6),
+    ("energy of a step, J", lambda point: point.step_j),
+    ("energy × delay, J·s", lambda point: point.delay_j_s),
+)
+
+
+def draw_curves(subjects: Subjects, curves: Sequence[Curve]) -> Picture:
+    """A row for each phase; the point of least energy, and of least energy × delay, is marked."""
+    phases = list(dict.fromkeys(curve.subject.phase for curve in curves))
+    arms = list(dict.fromkeys(curve.subject.arm for curve in curves))
+    notes = [f"{subjects.basis}; {subjects.voltage_words}", "Shaded: every coefficient of energy over its range"]
+    head = heading_inches(notes)
+    tall = head + _ROW * len(phases) + 0.45
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(_WIDE, tall))
+        draw_heading(figure, "A step at other frequencies of the core", notes)
+        for row, phase in enumerate(phases):
+            bottom = (tall - head - _ROW * (row + 1) + 0.55) / tall
+            for column, (what, value) in enumerate(_COLUMNS):
+                left = (0.62 + column * (_WIDE - 0.1) / 3) / _WIDE
+                panel = figure.add_axes((left, bottom, ((_WIDE - 0.1) / 3 - 0.8) / _WIDE, (_ROW - 1.0) / tall))
+                for curve in curves:
+                    if curve.subject.phase == phase:
+                        _draw_curve(panel, curve, column, value, style=ARMS[arms.index(curve.subject.arm) % len(ARMS)])
+                panel.set_title(f"{phase}: {what}", loc="left", fontsize=9)
+                panel.axvline(1, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
+                panel.set_ylim(bottom=0)
+                if row == len(phases) - 1:
+                    panel.set_xlabel("frequency ÷ nominal")
+        panels = [panel.get_legend_handles_labels() for panel in figure.axes]
+        handles = {label: handle for found in panels for handle, label in zip(*found, strict=True)}
+        figure.legend(list(handles.values()), list(handles), loc="lower center", ncols=4, frameon=False)
+        caption = f"{subjects.basis}: step time, energy and energy × delay over the frequency of the core"
+        return save_figure("energy-frequency", caption, figure)
+
+
+def _draw_curve(
+    panel: Axes, curve: Curve, column: int, value: Callable[[Point], float], *, style: tuple[str, str, str]
+) -> None:
+    colour, marker, line = style
+    frequencies = [point.frequency for point in curve.points]
+    panel.plot(
+        frequencies, [value(point) for point in curve.points], color=colour, linestyle=line, linewidth=1.6,
+        label=curve.subject.title,
+    )  # fmt: skip
+    if column == 1:
+        low, high = [point.low_j for point in curve.points], [point.high_j for point in curve.points]
+        panel.fill_between(frequencies, low, high, color=colour, alpha=0.13, linewidth=0)
+    if column:
+        best = curve.best_energy if column == 1 else curve.best_delay
+        panel.plot(best.frequency, value(best), marker=marker, color=colour, markersize=6, linestyle="none")

@@ -1,0 +1,90 @@
+"""The programs of a run whose steps are modelled at other speeds: the default program of each framework and phase."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from compare.report.programs import JudgedProgram
+from compare.run.errors import WorkError
+from compare.run.folder.load_run import judge_run, read_run
+from compare.run.folder.timelines import POWER, SIMULATION, read_power_file, read_simulation
+from compare.run.folder.untrusted_paths import is_inside
+from compare.timing.energy.coefficients import Coefficients, coefficients
+from compare.timing.energy.speeds import Workload
+from compare.timing.energy.voltage import Voltage, read_voltage
+from compare.timing.model.hardware import Hardware
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A program."""
+
+    title: str
+    arm: str
+    phase: str
+    cell: str
+    workload: Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subjects:
+    """The programs of a run, and what their chips are taken for."""
+
+    programs: tuple[Subject, ...]
+    chip: Coefficients
+    voltage: Voltage
+    slice_name: str
+    times_on: str
+    """Where the time constants were calibrated; empty: they are the generation's."""
+
+    @property
+    def basis(self) -> str:
+        """`Modelled for v5e:2x4 with the coefficients of v5e, not measured`."""
+        on = [on for on in dict.fromkeys((self.times_on, self.chip.calibrated_on)) if on]
+        calibrated = f", calibrated on {' and '.join(on)}" if on else ""
+        return f"Modelled for {self.slice_name} with the coefficients of {self.chip.name}{calibrated}, not measured"
+
+    @property
+    def voltage_words(self) -> str:
+        return f"{self.voltage}{', assumed' if self.voltage.is_assumed else ''}"
+
+
+def load_subjects(folder: Path, *, power: Path | None) -> Subjects:
+    """The default programs of a run folder.  `WorkError`, one line, where none can be modelled.
+
+    power: a user's coefficients, constants and voltages; `None`: those of the folder, else the generation's.
+    """
+    run = read_run(folder)
+    if read_simulation(folder) is not None:
+        raise WorkError(f"{folder} is simulated on the machine of {SIMULATION}, whose coefficients nobody knows")
+    row = run.case.topology.generation
+    given = power or (folder / POWER if is_inside(folder, folder / POWER) else None)
+    chip, times = read_power_file(given, row) if given else (coefficients(row.name), None)
+    voltage = read_voltage(given) if given else Voltage()
+    judged = judge_run(run)
+    report = judged.report()
+    by_key = {program.result.key: program for program in judged.programs}
+    hardware = times.hardware if times else Hardware.of(row)
+    programs = tuple(
+        _subject(program, judged.run.titles.get(arm, arm), hardware)
+        for phase, entry in report.phases.items()
+        for arm, cells in entry.arms.items()
+        if (program := by_key.get((arm, phase, cells.default.cell))) and program.module is not None
+    )
+    if not programs:
+        raise WorkError(f"{folder} has no program whose step was modelled")
+    return Subjects(
+        programs=programs, chip=chip, voltage=voltage, slice_name=run.case.topology.name,
+        times_on=times.calibrated_on if times else "",
+    )  # fmt: skip
+
+
+def _subject(program: JudgedProgram, title: str, hardware: Hardware) -> Subject:
+    assert program.module is not None
+    arm, phase, cell = program.result.key
+    workload = Workload.of(program.module, program.rows, program.case.plan, hardware=hardware)
+    return Subject(title=title, arm=arm, phase=phase, cell=cell, workload=workload)
+
+
+def with_voltage(subjects: Subjects, gamma: float) -> Voltage:
+    """Another line where it is assumed, else the given one."""
+    return replace(subjects.voltage, gamma=gamma) if subjects.voltage.is_assumed else subjects.voltage

@@ -1,0 +1,151 @@
+"""`compare.energy RUN --frequency --marginal`, on the example run."""
+
+import json
+import re
+from typing import NamedTuple
+
+import pytest
+
+from compare.energy.__main__ import main
+from compare.energy.speeds.frequencies import parse_frequencies
+from compare.energy.speeds.frequency import list_frequency_lines
+from compare.energy.speeds.subjects import Subjects, with_voltage
+from compare.timing.energy.coefficients import coefficients
+from compare.timing.energy.voltage import Voltage
+from compare.timing.errors import TimingError
+from tests.places import EXAMPLE, ROOT, example_report
+
+
+class Answer(NamedTuple):
+    document: dict
+    lines: list
+    figure: str
+
+
+@pytest.fixture(scope="module")
+def answer(tmp_path_factory):
+    """Both questions as JSON, with the figure; what would be printed besides."""
+    path = tmp_path_factory.mktemp("speeds") / "curves.svg"
+    documents, lines = [], []
+    with pytest.MonkeyPatch.context() as patch:
+        module = "compare.energy.speeds.answer"
+        patch.setattr(f"{module}.print_json", documents.append)
+        patch.setattr(f"{module}.list_frequency_lines", lambda *of: lines.extend(list_frequency_lines(*of)) or lines)
+        words = ["--frequency", "0.5:1.1:0.1", "--marginal", "--figure", str(path), "--json"]
+        assert main([str(EXAMPLE), *words]) == 0
+    return Answer(json.loads(json.dumps(documents[0])), lines, path.read_text())
+
+
+def programs():
+    for phase, entry in example_report()["phases"].items():
+        for arm, cells in entry["arms"].items():
+            yield phase, arm, cells
+
+
+def energy_of(phase, arm):
+    (entry,) = (program for name, of, program in programs() if (name, of) == (phase, arm))
+    return entry["energy"], entry["timing"]["per_step"]["step_ns"]
+
+
+def test_at_the_nominal_frequency_the_energy_is_the_reports(answer):
+    assert answer.document["voltage"] == "V/V0 = 1 - 0.5 (1 - f/f0), assumed"
+    assert len(answer.document["frequency"]) == 4
+    for curve in answer.document["frequency"]:
+        energy, step_ns = energy_of(curve["phase"], curve["arm"])
+        slow, nominal = (next(p for p in curve["points"] if p["frequency"] == f) for f in (0.5, 1.0))
+        assert nominal["step_j"] == pytest.approx(energy["step_j"], rel=1e-6)
+        assert nominal["low_j"] == pytest.approx(energy["low_j"], rel=1e-6)
+        assert nominal["step_ns"] == pytest.approx(step_ns, rel=1e-6)
+        assert slow["voltage"] == 0.75
+        assert step_ns < slow["step_ns"] < 2 * step_ns
+
+
+def test_at_half_the_frequency_only_the_core_and_static_power_spend_less(answer):
+    """Matrix and vector × 0.75², static × 0.75 for the longer step, memory and networks as they were."""
+    for curve in answer.document["frequency"]:
+        energy, step_ns = energy_of(curve["phase"], curve["arm"])
+        slow, parts = curve["points"][0], energy["by_component_j"]
+        static = parts["static"] * 0.75 * slow["step_ns"] / step_ns
+        by_hand = 0.5625 * (parts["matrix"] + parts["vector"]) + parts["memory"] + parts["ici"] + parts["dcn"] + static
+        assert slow["step_j"] == pytest.approx(by_hand, rel=1e-6)
+
+
+def test_marginal_efficiency_is_the_formula_on_every_program(answer):
+    """(P_static · t_bound − 2γ · E_dyn) ÷ E; what the parts bind is no more than the step."""
+    for each in answer.document["marginal"]:
+        energy, step_ns = energy_of(each["phase"], each["arm"])
+        static_w = energy["by_component_j"]["static"] / step_ns
+        spent = energy["by_component_j"]
+        dynamic = {"compute": spent["matrix"] + spent["vector"], "memory": spent["memory"], "ici": spent["ici"]}
+        assert set(each["parts"]) == set(dynamic)
+        for part, row in each["parts"].items():
+            by_hand = (static_w * row["bound_ns"] - 2 * 0.5 * dynamic[part]) / energy["step_j"]
+            assert row["efficiency"] == pytest.approx(by_hand, abs=1e-3)
+            assert row["low"] - 1e-3 <= row["efficiency"] <= row["high"] + 1e-3
+        assert sum(row["bound_ns"] for row in each["parts"].values()) <= 1.001 * step_ns
+
+
+def test_products_that_read_weights_follow_the_memory_and_not_the_clock(answer):
+    """JAX's decode step reads 8.6 GB of weights on each device."""
+    (decode,) = (each for each in answer.document["marginal"] if (each["phase"], each["arm"]) == ("decode", "jax"))
+    assert decode["parts"]["memory"]["bound_ns"] > 3 * decode["parts"]["compute"]["bound_ns"]
+
+
+def test_the_docs_have_what_is_best(answer):
+    """docs/calibration.md, section 4: a sentence for each program."""
+    page = " ".join((ROOT / "docs/calibration.md").read_text(encoding="utf-8").replace("\n> ", " ").split())
+    sentences = [line for line in answer.lines if "× the nominal frequency" in line]
+    assert len(sentences) == 4
+    for sentence in sentences:
+        assert sentence in page
+
+
+def test_a_voltage_that_is_given_is_not_called_assumed():
+    given = Subjects(programs=(), chip=coefficients("v5e"), voltage=Voltage(0.4, is_assumed=False),
+                     slice_name="v5e:2x4", times_on="our pod")  # fmt: skip
+    assert given.voltage_words == "V/V0 = 1 - 0.4 (1 - f/f0)"
+    assert given.basis == "Modelled for v5e:2x4 with the coefficients of v5e, calibrated on our pod, not measured"
+    assert with_voltage(given, 1.0) == given.voltage
+
+
+def test_the_figure_says_what_it_is_made_of(answer):
+    words = " ".join(re.findall(r">([^<>]+)</text>", answer.figure))
+    for part in ("not measured", "prefill: energy of a step, J", "decode: energy × delay", "JAX", "TorchXLA"):
+        assert part in words
+
+
+def test_a_range_of_frequencies_has_both_ends():
+    assert parse_frequencies("0.5:1.1:0.2") == (0.5, 0.7, 0.9, 1.1)
+    assert parse_frequencies("0.9:1.1:0.1") == (0.9, 1.0, 1.1)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("0.5-1", "'0.5-1' is no range; write A:B:STEP of the nominal, like 0.5:1.1:0.05"),
+        ("1:0.5:0.1", "from 1 to 0.5; A is less than B"),
+        ("0.01:1:0.1", "both are from 0.05 to 5"),
+        ("0.5:1:0", "STEP is 0"),
+        ("0.5:1:0.001", "501 points; 2 to 200 are modelled"),
+        ("0.5:1:0.9", "1 points; 2 to 200"),
+    ],
+)
+def test_a_wrong_range_is_one_line(words, line):
+    with pytest.raises(TimingError) as caught:
+        parse_frequencies(words)
+    assert line in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--figure", "a.svg"], "--figure belongs to --frequency"),
+        (["--frequency", "0.5:1:0.5", "--figure", "a.pdf"], "'a.pdf'; it names a .svg or .png file"),
+        (["--frequency", "fast"], "'fast' is no range"),
+    ],
+)
+def test_a_wrong_request_is_one_line(words, line, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([str(EXAMPLE), *words])
+    assert ended.value.code == 2
+    assert line in capsys.readouterr().err
