@@ -40,7 +40,12 @@ LONE = {("tp4pp2+sp", "prefill"): 4}
 As it does of parts of a single tile, which cp4tp2+sp has in decode: 8 sequences of 128.
 """
 
-ROWS = [(mesh, phase) for mesh in MESHES for phase in ("prefill", "decode")]
+ROWS = [
+    pytest.param(mesh, phase, marks=[pytest.mark.long] if (place + (phase == "decode")) % 2 else [])
+    for place, mesh in enumerate(MESHES)
+    for phase in ("prefill", "decode")
+]
+"""A plain run compiles each mesh in one phase, by turns."""
 
 
 def job(mesh: str, phase: str) -> Job:
@@ -51,8 +56,10 @@ def job(mesh: str, phase: str) -> Job:
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
-    return compile_jobs([job(*row) for row in ROWS], tmp_path_factory.mktemp("explicit"))
+def folders(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    words = [item.callspec.params for item in request.session.items if item.path == request.path]
+    jobs = [job(each["mesh"], each["phase"]) for each in words]
+    return compile_jobs(jobs, tmp_path_factory.mktemp("explicit"))
 
 
 @pytest.mark.parametrize(("mesh", "phase"), ROWS)

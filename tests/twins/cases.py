@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tests.xla_flags import quick_environment
 
@@ -52,6 +53,11 @@ def text(mesh: str, family: str, **words: Any) -> Words:
 
 def name(words: Words) -> str:
     return " ".join(str(word) for word in words.values() if word is not True)
+
+
+def list_cases(request: pytest.FixtureRequest) -> list[Words]:
+    """Those of all tests that were chosen in this file."""
+    return [item.callspec.params["words"] for item in request.session.items if item.path == request.path]
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:

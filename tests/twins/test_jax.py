@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.twins.cases import MESHES, Answers, Words, logits, name, run, text
+from tests.twins.cases import MESHES, Answers, Words, list_cases, logits, name, run, text
 
-LOGITS = [logits(mesh, family) for mesh, families in MESHES.items() for family in families] + [
+LOGITS = [logits(mesh, first) for mesh, (first, _) in MESHES.items()] + [
     logits("tp4pp2", "llama", attention="einsum", loop="unrolled"),
     logits("tp4pp2", "llama", partitioner="gspmd"),
     logits("cp2tp4+sp", "llama", partitioner="gspmd"),
@@ -24,6 +24,12 @@ LOGITS = [logits(mesh, family) for mesh, families in MESHES.items() for family i
     logits("cp4tp2", "llama", style="weights"),
     logits("pp2ep4", "mixtral", style="weights", variants=["pin:layer.moe.dispatch", "pin:step"]),
 ]
+
+MORE_LOGITS = [
+    pytest.param(words, marks=pytest.mark.long)
+    for words in (logits(mesh, second) for mesh, (_, second) in MESHES.items())
+]
+"""Of the families whose text on the same mesh a plain run compares."""
 
 TEXT = [text(mesh, second) for mesh, (_, second) in MESHES.items()]
 
@@ -38,18 +44,19 @@ ORBAX = [
 
 
 @pytest.fixture(scope="module")
-def answers(reference: Path, tmp_path_factory: pytest.TempPathFactory) -> Answers:
+def answers(request: pytest.FixtureRequest, reference: Path, tmp_path_factory: pytest.TempPathFactory) -> Answers:
     if find_spec("jax") is None:
         pytest.skip("jax is not installed")
     for family in {words["family"] for words in ORBAX}:
         if not (reference / family / "orbax").exists():
             run(sys.executable, "-m", "jax_impl.convert", "--checkpoint", str(reference / family / "checkpoint"),
                 "--out", str(reference / family / "orbax"))  # fmt: skip
-    return Answers.of("jax_impl", LOGITS + TEXT + ORBAX, reference=reference, out=tmp_path_factory.mktemp("jax"))
+    out = tmp_path_factory.mktemp("jax")
+    return Answers.of("jax_impl", list_cases(request), reference=reference, out=out)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", LOGITS, ids=name)
+@pytest.mark.parametrize("words", LOGITS + MORE_LOGITS, ids=name)
 def test_jax_scores_as_transformers_does(words: Words, answers: Answers) -> None:
     answers.check(words)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from meshes.variants import PIN, VARIANTS
-from tests.twins.cases import MESHES, Answers, Words, logits, name, text
+from tests.twins.cases import MESHES, Answers, Words, list_cases, logits, name, text
 
 LOGITS = [logits(mesh, first) for mesh, (first, _) in MESHES.items()] + [
     logits("tp4pp2", "llama", attention="einsum", loop="unrolled"),
@@ -33,11 +33,11 @@ TEXT = [text(mesh, second) for mesh, (_, second) in MESHES.items()]
 
 
 @pytest.fixture(scope="module")
-def answers(reference: Path, tmp_path_factory: pytest.TempPathFactory) -> Answers:
+def answers(request: pytest.FixtureRequest, reference: Path, tmp_path_factory: pytest.TempPathFactory) -> Answers:
     if find_spec("torch_xla") is None:
         pytest.skip("torch_xla is not installed")
-    cases = LOGITS + WRITTEN_OTHERWISE + TEXT
-    return Answers.of("torchxla_impl", cases, reference=reference, out=tmp_path_factory.mktemp("torchxla"))
+    out = tmp_path_factory.mktemp("torchxla")
+    return Answers.of("torchxla_impl", list_cases(request), reference=reference, out=out)
 
 
 @pytest.mark.slow
