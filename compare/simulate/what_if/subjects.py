@@ -7,6 +7,7 @@ from pathlib import Path
 from compare.report.model.program import ProgramReport
 from compare.report.programs import JudgedProgram
 from compare.run.folder.load_run import JudgedRun, judge_run, read_run
+from compare.run.folder.replace_folder import CASE
 from compare.timing.errors import TimingError
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS, verdict_shares
 from compare.timing.network.graph.graph import COMPUTE
@@ -64,6 +65,8 @@ class Outcome:
 
 def load_subjects(folder: Path) -> list[Subject]:
     """The default programs of a run folder.  `TimingError` where none can be simulated."""
+    if folder.is_dir() and not (folder / CASE).is_file():
+        raise TimingError(f"{folder} holds neither a run ({CASE}) nor a Chakra trace (name.0.et, name.1.et …)")
     judged = judge_run(read_run(folder))
     report = judged.report()
     by_key = {program.result.key: program for program in judged.programs}

@@ -209,3 +209,8 @@ def test_the_choice_of_the_compiler_is_held_against_the_fastest_algorithm(subjec
     assert row.best_ns == pytest.approx(6 * (3 * 465.67 + 16_777_216 / 4 / 37.303) + 3_967.7)
     assert row.distance == pytest.approx(100 * (row.chosen_ns / row.best_ns - 1))
     assert row.distance < 0
+
+
+def test_a_folder_of_neither_kind_is_named(tmp_path):
+    with pytest.raises(TimingError, match=r"holds neither a run \(case.json\) nor a Chakra trace"):
+        load_subjects(tmp_path)
