@@ -24,6 +24,8 @@ TIMEOUT_S = 3600.0
 MATMUL, COPY, ELEMENTWISE, IDLE = "matmul", "copy", "elementwise", "idle"
 COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
 KINDS = (MATMUL, COPY, ELEMENTWISE, *COLLECTIVES)
+ALL = 0
+"""Devices of a collective: as many as there are."""
 DEPTH = 4
 """Products or collectives in one call of a program."""
 KIB, MIB = 1 << 10, 1 << 20
@@ -84,12 +86,12 @@ class Measured:
         return known.name if known else str(self.device["platform"])
 
 
-def list_programs(platform: str, *, kinds: tuple[str, ...], num_devices: int) -> list[dict[str, object]]:
+def list_programs(platform: str, *, kinds: tuple[str, ...]) -> list[dict[str, object]]:
     """The requests; of a collective over two devices and over all."""
-    return [program for kind in kinds for program in _programs(kind, SIZES[platform], num_devices)]
+    return [program for kind in kinds for program in _programs(kind, SIZES[platform])]
 
 
-def _programs(kind: str, sizes: Sizes, num_devices: int) -> Iterator[dict[str, object]]:
+def _programs(kind: str, sizes: Sizes) -> Iterator[dict[str, object]]:
     common = {"kind": kind, "dtype": sizes.dtype, "depth": DEPTH}
     if kind == MATMUL:
         for size in sizes.matmul:
@@ -101,9 +103,9 @@ def _programs(kind: str, sizes: Sizes, num_devices: int) -> Iterator[dict[str, o
         for num_bytes, ops in sizes.elementwise:
             yield {**common, "name": f"{kind} {_bytes(num_bytes)} × {2 * ops}", "bytes": num_bytes, "ops": ops}
     else:
-        for devices in sorted({2, num_devices} - {1}):
+        for devices in (2, ALL):
             for num_bytes in sizes.collective_bytes:
-                name = f"{kind} {_bytes(num_bytes)} over {devices}"
+                name = f"{kind} {_bytes(num_bytes)} over {devices or 'all'}"
                 yield {**common, "name": name, "bytes": num_bytes, "devices": devices}
 
 
@@ -115,7 +117,7 @@ def measure_device(
     platform: str, *, kinds: tuple[str, ...], num_devices: int, repeats: int, notify: Callable[[str], None]
 ) -> Measured:
     """Time the programs in a process of their own.  `TimingError`, one line, where it fails."""
-    programs = list_programs(platform, kinds=kinds, num_devices=num_devices)
+    programs = list_programs(platform, kinds=kinds)
     request = {
         "platform": platform, "num_devices": num_devices, "seconds": SIZES[platform].seconds, "repeats": repeats,
         "programs": programs,
@@ -181,6 +183,8 @@ def build_windows(
     num_devices = float(str(device["num_devices"]))
     idle = {"chips": num_devices}
     rows += _rows({"name": IDLE, "kind": IDLE}, idle, _list(measured.get("idle", [])), profiles)
+    if num_devices < 2 and any(program["kind"] in COLLECTIVES for program in programs):
+        notes.append("no collective is measured: there is one device")
     cores = device["num_cores"]
     if device["platform"] == "cpu" and isinstance(cores, int) and cores < num_devices:
         notes.append(f"{num_devices:.0f} virtual devices share {cores} cores: these are no constants of a device")

@@ -167,7 +167,10 @@ def _solve(terms: Terms, measured: Floats) -> tuple[Floats, Floats]:
     mask = np.ones(rows.shape, np.bool_)
     best, least = (np.zeros(len(terms.names)), rows), np.inf
     for _ in range(_ROUNDS):
-        solution, _ = nnls(rows * mask / scale, ones)
+        try:
+            solution, _ = nnls(rows * mask / scale, ones)
+        except RuntimeError:  # its limit of rounds: numbers too far apart
+            raise TimingError("the windows have no fit: their numbers are too far apart; check their units") from None
         coefficients: Floats = solution / scale
         design: Floats = rows * mask
         error = float(np.linalg.norm(terms.predict(coefficients) / measured - 1))

@@ -34,6 +34,8 @@ COLUMNS = ("name", "kind", "time_s", "energy_j", "chips", "calls", *WORK)
 MOST_WINDOWS = 5000
 MOST_BYTES = 1 << 24
 FAILURE = -1.0
+LEAST_S, MOST = 1e-12, 1e24
+"""The shortest window, and the most of anything in one: sums and squares stay numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,10 @@ def _parse_row(words: Mapping[str, str], number: int) -> dict[str, object]:
         if value < 0 or (value == 0 and name in ("time_s", "chips")):
             positive = "positive" if name in ("time_s", "chips") else "no less than 0"
             raise TimingError(f"line {number}: {name} is {value:g}; it must be {positive}")
+        if value > MOST or (name == "time_s" and value < LEAST_S):
+            raise TimingError(
+                f"line {number}: {name} is {value:g}; from {LEAST_S:g} s on, and at most {MOST:g}, is read"
+            )
         if math.isnan(value) and not measured:
             value = 1.0 if name == "chips" else 0.0
         row[name] = value

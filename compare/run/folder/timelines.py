@@ -19,6 +19,7 @@ from compare.timing.alignment.timeline_diff import timeline_diff
 from compare.timing.energy.coefficients import Coefficients, coefficients
 from compare.timing.energy.power_file import read_power
 from compare.timing.energy.step_energy import compare_energy, list_coefficients, measure_energy
+from compare.timing.energy.voltage import read_voltage
 from compare.timing.errors import TimingError
 from compare.timing.join import profile
 from compare.timing.join.event_work import add_work
@@ -89,6 +90,7 @@ def read_power_file(path: Path, row: Generation) -> tuple[Coefficients, Calibrat
     `WorkError`, one line, where they are not for these chips.
     """
     try:
+        read_voltage(path)  # of `compare.energy`; what is wrong there is said at once
         return read_power(path, generation=row.name), read_times(path, row)
     except TimingError as error:
         raise WorkError(error) from None

@@ -57,6 +57,8 @@ WRONG = [
     (f"{HEAD}\na,1,-5,1", "line 2: energy_j is -5; it must be no less than 0"),
     (f"{HEAD}\na,0,2,1", "line 2: time_s is 0; it must be positive"),
     ("name,time_s,chips,memory_bytes\na,1,0,1", "line 2: chips is 0; it must be positive"),
+    (f"{HEAD}\na,1e-300,2,1", "line 2: time_s is 1e-300; from 1e-12 s on, and at most 1e+24, is read"),
+    (f"{HEAD}\na,1,2,1e300", "line 2: memory_bytes is 1e+300; from"),
     (f"{HEAD}\n,1,2,1", "line 2: the window has no name"),
     (f"{HEAD}\na,-1,2,1\nb,,2,1", "no window has a time"),
 ]

@@ -69,7 +69,7 @@ def measured(windows, kind="cpu", **more):
 
 
 def test_a_window_has_the_work_of_all_its_calls():
-    programs = list_programs("cpu", kinds=("matmul",), num_devices=1)
+    programs = list_programs("cpu", kinds=("matmul",))
     windows = [{"calls": 10, "time_s": 0.5, "energy_j": None}, {"calls": 10, "time_s": 0.6, "energy_j": 30.0}]
     idle = [{"calls": 1, "time_s": 2.0, "energy_j": 40.0}]
     table = build_windows(measured(windows, idle=idle), programs, {0: MATMUL}, profiles=Path()).table
@@ -80,14 +80,14 @@ def test_a_window_has_the_work_of_all_its_calls():
 
 def test_a_product_in_a_librarys_kernel_has_the_flops_that_were_asked_for():
     """cuBLAS by a custom call: 4 products of 128 × 128."""
-    programs = list_programs("cpu", kinds=("matmul",), num_devices=1)
+    programs = list_programs("cpu", kinds=("matmul",))
     windows = [{"calls": 1, "time_s": 0.5, "energy_j": None}]
     table = build_windows(measured(windows), programs, {0: LIBRARY}, profiles=Path()).table
     assert table["matrix_flops"].to_list() == [4 * 2 * 128**3]
 
 
 def test_a_program_that_fails_is_a_note_and_the_only_one_an_error():
-    programs = list_programs("cpu", kinds=("matmul",), num_devices=1)
+    programs = list_programs("cpu", kinds=("matmul",))
     windows = [{"calls": 1, "time_s": 0.5, "energy_j": None}]
     failed = {"number": 1, "error": "RESOURCE_EXHAUSTED: no memory"}
     both = measured(windows)
@@ -100,5 +100,16 @@ def test_a_program_that_fails_is_a_note_and_the_only_one_an_error():
 
 
 def test_collectives_are_measured_over_two_devices_and_over_all():
-    names = [program["name"] for program in list_programs("tpu", kinds=("all-reduce",), num_devices=8)]
-    assert names == [f"all-reduce {size} over {n}" for n in (2, 8) for size in ("64 KiB", "1 MiB", "16 MiB", "128 MiB")]
+    names = [program["name"] for program in list_programs("tpu", kinds=("all-reduce",))]
+    assert names == [
+        f"all-reduce {size} over {n}" for n in (2, "all") for size in ("64 KiB", "1 MiB", "16 MiB", "128 MiB")
+    ]
+
+
+def test_one_device_has_no_collectives_and_says_so():
+    """Of those the process measures none: there is nothing but the product."""
+    programs = list_programs("gpu", kinds=("matmul", "all-reduce"))
+    windows = [{"calls": 1, "time_s": 0.5, "energy_j": None}]
+    assert build_windows(measured(windows), programs, {0: MATMUL}, profiles=Path()).notes == (
+        "no collective is measured: there is one device",
+    )

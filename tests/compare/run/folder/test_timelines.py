@@ -56,3 +56,6 @@ def test_constants_that_cannot_be_read_are_one_line(tmp_path):
     (tmp_path / POWER).write_text("[time.hop_s]\nvalue = 1\n")
     with pytest.raises(WorkError, match=r"power\.toml: time\.hop_s\.unit: missing; it is s$"):
         read_power_file(tmp_path / POWER, GENERATIONS["v5e"])
+    (tmp_path / POWER).write_text("[voltage]\ngamma = 3\n")
+    with pytest.raises(WorkError, match=r"power\.toml: voltage\.gamma: a number from 0 to 1, not 3$"):
+        read_power_file(tmp_path / POWER, GENERATIONS["v5e"])
