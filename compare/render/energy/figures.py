@@ -19,10 +19,10 @@ from compare.report.model.energy import StepEnergy
 WIDE = 8.0
 """Inches."""
 
-# From dark to light, and hatched: they differ in grey too.
+# Neighbours differ in grey too, by how dark they are and by their hatching.
 _LOOK = {
-    "compute": ("#3b4a5e", ""), "memory": ("#7f9c3e", "////"), "network": ("#c96a1b", "...."),
-    "ici": ("#c96a1b", "...."), "dcn": ("#e8a866", "xxxx"), "idle": ("#e3e6ea", ""), "static": ("#e3e6ea", ""),
+    "compute": ("#33415a", ""), "memory": ("#bfd08f", "////"), "network": ("#c96a1b", "...."),
+    "ici": ("#c96a1b", "...."), "dcn": ("#eebf8b", "xxxx"), "idle": ("#e3e6ea", ""), "static": ("#e3e6ea", ""),
 }  # fmt: skip
 _TIME = {"compute": "compute", "memory": "memory", "network": "network", "idle": "idle"}
 _ENERGY = {"compute": "compute", "memory": "memory", "ici": "ICI", "dcn": "DCN", "static": "static"}
@@ -119,7 +119,7 @@ def draw_power(phase: str, known: Known) -> Picture:
             edges = np.append(np.arange(len(energy.power_w)) * energy.window_ns, timing.times.step_ns or 0)
             panel.stairs(energy.power_w, edges, fill=True, color="#b9c3d0")
             panel.stairs(energy.power_w, edges, color=INK, linewidth=0.8)
-            panel.axhline(energy.mean_w, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
+            panel.hlines(energy.mean_w, 0, edges[-1], color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
             panel.set_xlim(0, longest)
             panel.set_ylim(0, highest * 1.08)
             panel.xaxis.set_major_locator(MaxNLocator(6))

@@ -1,0 +1,121 @@
+"""`compare.energy RUN`, and `--power FILE` of it and of `compare.report`: the example's decode programs."""
+
+import json
+import shutil
+
+import pytest
+
+from compare.energy.__main__ import main
+from compare.report import __main__ as redraw
+from compare.run.errors import WorkError
+from compare.run.folder.timelines import POWER, SIMULATION
+from compare.timing.network.machines.tpu import tpu_machine
+from compare.timing.network.programs.simulation import Simulation
+from tests.places import EXAMPLE, example_report
+
+PROGRAMS = ("jax/decode/tpu", "torchxla/decode/tpu")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The default decode programs of the README's run."""
+    place = tmp_path_factory.mktemp("energy") / "run"
+    for name in PROGRAMS:
+        shutil.copytree(EXAMPLE / name, place / name)
+    case = json.loads((EXAMPLE / "case.json").read_text())
+    (place / "case.json").write_text(json.dumps(case | {"phases": ["decode"], "programs": list(PROGRAMS)}))
+    return place
+
+
+def write(path, *, static):
+    path.write_text(f'name = "ours"\n[energy.static]\nvalue = {static}\nunit = "W"\nstanding = "measured"\n')
+    return path
+
+
+def ask(capsys, *words):
+    assert main([*map(str, words), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_it_prints_the_energies_of_the_report(run, capsys):
+    answer = ask(capsys, run)
+    for arm, default in example_report()["phases"]["decode"]["arms"].items():
+        assert answer["phases"]["decode"]["arms"][arm]["tpu"] == default["energy"]
+    assert answer["energy_model"] == example_report()["energy_model"]
+    difference = answer["phases"]["decode"]["difference"]
+    assert (difference["left"]["arm"], difference["right"]["arm"]) == ("jax", "torchxla")
+    assert sum(difference["by_component_j"].values()) == pytest.approx(difference["difference_j"], rel=1e-12)
+
+
+def test_other_coefficients_move_their_component_alone_and_nothing_is_written(run, capsys, tmp_path):
+    before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
+    usual = ask(capsys, run)["phases"]["decode"]["arms"]
+    twice = ask(capsys, run, "--power", write(tmp_path / "ours.toml", static=2 * 107.7))["phases"]["decode"]["arms"]
+    for arm in usual:
+        parts, others = (energies[arm]["tpu"]["by_component_j"] for energies in (usual, twice))
+        assert others["static"] == pytest.approx(2 * parts["static"], rel=1e-8)
+        assert {**others, "static": 0} == {**parts, "static": 0}
+        assert twice[arm]["tpu"]["amounts"] == usual[arm]["tpu"]["amounts"]
+    assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
+
+
+def test_in_words_it_has_ranges_and_fits_100_columns(run, capsys):
+    assert main([str(run)]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("Energy, modelled: of 35.9 J (25.2–47.0) a TorchXLA decode step")
+    assert max(map(len, text.splitlines())) <= 100
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ('[energy.static]\nvalue = -1\nunit = "W"\n', r"own\.toml: energy\.static\.value: -1 is negative"),
+        ("[energy.static]\nvalue = 1\n", r"own\.toml: energy\.static\.unit: missing; it is W"),
+        ('[energy.heat]\nvalue = 1\nunit = "W"\n', r"own\.toml: energy\.heat: unknown key; known are matrix"),
+        ('generation = "v4"\n', r"own\.toml: generation: these coefficients are of 'v4', the chips are v5e"),
+        (None, r"own\.toml: No such file or directory"),
+    ],
+)
+def test_coefficients_that_cannot_be_meant_are_one_line(run, tmp_path, words, says):
+    path = tmp_path / "own.toml"
+    if words is not None:
+        path.write_text(words)
+    out = [[], ["--out", str(tmp_path / "out")]]
+    for command in (main, redraw.main):
+        with pytest.raises(WorkError, match=says) as caught:
+            command([str(run), "--power", str(path), *out[command is redraw.main]])
+        assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_simulated_run_has_no_energy_and_says_why(run, tmp_path):
+    place = tmp_path / "run"
+    shutil.copytree(run, place)
+    (place / SIMULATION).write_text(json.dumps(Simulation(machine=tpu_machine("v5e:2x4")).to_json()))
+    with pytest.raises(WorkError, match=r"is simulated on the machine of simulation\.json, whose"):
+        main([str(place)])
+    assert redraw.main([str(place)]) == 0
+    report = json.loads((place / "report.json").read_text())
+    assert "energy_model" not in report
+    assert "energy" not in report["phases"]["decode"]["arms"]["jax"]
+
+
+def test_a_drawn_run_keeps_its_coefficients(run, capsys, tmp_path):
+    """Drawn again without naming them, they are still there; a report says whose they are."""
+    place = tmp_path / "run"
+    path = write(tmp_path / "ours.toml", static=60)
+    assert redraw.main([str(run), "--out", str(place), "--power", str(path)]) == 0
+    assert (place / POWER).read_bytes() == path.read_bytes()
+    path.unlink()
+    assert redraw.main([str(place)]) == 0
+    report = json.loads((place / "report.json").read_text())
+    assert report["energy_model"]["name"] == "ours"
+    assert report["energy_model"]["coefficients"]["static"]["standing"] == "measured"
+    energy = report["phases"]["decode"]["arms"]["jax"]["energy"]
+    chip_s = sum(part["chip_s"] for part in energy["amounts"].values())
+    assert energy["by_component_j"]["static"] == pytest.approx(60 * chip_s, rel=1e-8)
+    assert redraw.main([str(run), "--out", str(place)]) == 0
+    assert not (place / POWER).exists()
+    assert "those of ours" not in (place / "report.html").read_text()
+    assert "energy_model" in json.loads((place / "report.json").read_text())
+    assert capsys.readouterr().out
