@@ -57,6 +57,11 @@ def explain_misfit(case: Case, *, needed: int, capacity: int) -> str:
     )
 
 
+def is_misfit(reason: str) -> bool:
+    """Whether a reason is one of `explain_misfit`, repeated in a report or a sweep."""
+    return " GB on each device, but a " in reason
+
+
 def smallest_fit(case: Case, *, spare: int = 0, capacity: int | None = None) -> str | None:
     """The mesh of fewest devices on one slice of the same generation: few copies of KV heads, much `tp`, little `dp`.
 

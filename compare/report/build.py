@@ -7,6 +7,7 @@ from compare.contract.notes import list_notes
 from compare.contract.reference_algorithms import required_rows
 from compare.contract.row import ContractRow
 from compare.report.attribution import attribute_groups
+from compare.report.compiler_options import option_of
 from compare.report.controls import compare_control, list_changes
 from compare.report.differences import find_differences
 from compare.report.frameworks import Candidate, ExcessSplit, choose_compared, compare_by_partitioner, split_excess
@@ -180,7 +181,7 @@ def _candidates(table: Programs) -> list[Candidate]:
     judged = [
         Candidate(cell, program.partitioner, program.collectives,
                   alike=set(list_changes(default, program)) <= {"partitioner"})
-        for cell, program in table.items() if program.totals
+        for cell, program in table.items() if program.totals and not option_of(cell)
     ]  # fmt: skip
     return sorted(judged, key=lambda candidate: candidate.cell != DEFAULT_CELL)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from compare.report.compiler_options import OPTIONS, option_of
 from compare.report.model.findings import ControlPhase
 from compare.report.model.program import ProgramReport
 from compare.report.rows import excess_by_place
@@ -42,6 +43,8 @@ def describe_control(cell: str) -> str:
     """What a cell is, as a noun phrase."""
     if cell.startswith(_LIBTPU):
         return f"the same program compiled by libtpu {cell.removeprefix(_LIBTPU)}"
+    if option := OPTIONS.get(option_of(cell)):
+        return f"the same program compiled {option.what}"
     return _CELLS[cell].what if cell in _CELLS else "another cell"
 
 
@@ -49,6 +52,8 @@ def describe_change(cell: str) -> str:
     """The same before a clause: `with attention as einsum`."""
     if cell.startswith(_LIBTPU):
         return f"compiled by libtpu {cell.removeprefix(_LIBTPU)}"
+    if option := OPTIONS.get(option_of(cell)):
+        return f"compiled {option.what}"
     return _CELLS[cell].how if cell in _CELLS else cell
 
 

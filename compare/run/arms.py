@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from types import MappingProxyType
 
+from compare.report.compiler_options import CELL, OPTIONS
 from compare.report.witnesses import WITNESSES
 from compare.run.errors import WorkError
 from meshes.case import CHOICES, Case
@@ -67,6 +68,8 @@ class Cell:
     """The version that compiles it, if not the installed one."""
     lowering: Lowering | None = None
     """The worker that lowers it, if not the arm's."""
+    flags: Mapping[str, str] = field(default_factory=dict)
+    """Flags of XLA, beside those that the arm compiles with."""
 
     def case_of(self, case: Case) -> Case:
         """The case of its program: on CPU devices, a reduced model of the same structure."""
@@ -75,7 +78,7 @@ class Cell:
 
     def differs(self, case: Case) -> bool:
         """Whether it is another program than the default one of the case."""
-        return bool(self.libtpu or self.lowering) or any(
+        return bool(self.libtpu or self.lowering or self.flags) or any(
             getattr(case, word) != value for word, value in self.changes.items()
         )
 
@@ -141,7 +144,7 @@ class Arm:
         controls: words of `CONTROLS`.  libtpu: the version of the control `libtpu`.
         witnesses: names in `WITNESSES`; those of this arm are used.
         """
-        offered = (*self.controls, *_words(case), _other_libtpu(libtpu or EARLIER_LIBTPU))
+        offered = (*self.controls, *_words(case), _other_libtpu(libtpu or EARLIER_LIBTPU), *OPTION_CELLS)
         compiled = (DEFAULT, *(cell for cell in offered if cell.control in controls and cell.differs(case)))
         others = (_witness_cell(name) for name in witnesses if WITNESSES[name].arm == self.name)
         measured = (EXECUTED[execute],) if execute else ()
@@ -224,6 +227,9 @@ def _other_libtpu(version: str) -> Cell:
     return Cell(f"tpu+libtpu-{version}", steps=steps, control="libtpu", libtpu=version)
 
 
+OPTION_CELLS = tuple(Cell(f"{CELL}{word}", control=word, flags=option.flags) for word, option in OPTIONS.items())
+"""The default program compiled with other options; a sweep asks for them by their words."""
+
 ARMS: Mapping[str, Arm] = MappingProxyType({arm.name: arm for arm in _ROWS})
 
 
@@ -254,6 +260,17 @@ def parse_controls(words: str) -> tuple[str, ...]:
         if name not in CONTROLS:
             raise WorkError(f"unknown control {name!r}; choose from {', '.join(CONTROLS)}, or write all, or none")
     return tuple(word for word in CONTROLS if word in names)
+
+
+def parse_options(words: str) -> tuple[str, ...]:
+    """The compiler options in `async-off,scheduler-off`, or all; none for an empty text.  `WorkError` for others."""
+    if words == "all":
+        return tuple(OPTIONS)
+    names = tuple(dict.fromkeys(name.strip() for name in words.split(","))) if words else ()
+    for name in names:
+        if name not in OPTIONS:
+            raise WorkError(f"unknown compiler options {name!r}; choose from {', '.join(OPTIONS)}, or write all")
+    return names
 
 
 def parse_witnesses(words: str, *, arms: Sequence[str]) -> tuple[str, ...]:

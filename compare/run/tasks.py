@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from functools import cache as once
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 
 from compare.report.model.about import About
+from compare.report.model.codec import Json
 from compare.run.arms import COMPILER, Arm, Cell, Lowering, read_versions
 from compare.run.cache import file_digest, make_key, sources_digest
 from compare.run.errors import WorkError
@@ -92,7 +94,8 @@ def next_task(cell: Cell, *, case: Case, arm: Arm, folders: Mapping[str, Path], 
         return rewrite_task(case, arm, program=folders["lower"])
     if name == "compile":
         program = folders.get("rewrite", folders["lower"])
-        return compile_task(case, arm, program=program, passes=passes, libtpu=(cell.libtpu, folders.get("install")))
+        libtpu = cell.libtpu, folders.get("install")
+        return compile_task(case, arm, program=program, passes=passes, libtpu=libtpu, flags=cell.flags)
     if name == "execute":
         return execute_task(program=folders["lower"])
     return profile_task(case, arm, platform=cell.platform) if name else None
@@ -153,12 +156,18 @@ def install_task(version: str) -> Task:
 
 
 def compile_task(
-    case: Case, arm: Arm, *, program: Path, passes: bool = True, libtpu: tuple[str, Path | None] = ("", None)
+    case: Case,
+    arm: Arm,
+    *,
+    program: Path,
+    passes: bool = True,
+    libtpu: tuple[str, Path | None] = ("", None),
+    flags: Mapping[str, str] = MappingProxyType({}),
 ) -> Task:
     """Compile StableHLO to scheduled TPU HLO with libtpu.  `program` is the folder that has it.
 
     passes: also record the program between libtpu's passes, to find the origin of each collective.
-    libtpu: (version, folder) of another libtpu than the installed one.
+    libtpu: (version, folder) of another libtpu than the installed one.  flags: of XLA, beside the program's own.
 
     Raises `WorkError` when its about.json has no compile options.
     """
@@ -172,7 +181,7 @@ def compile_task(
         "topology": case.topology.slice_name,
         "num_slices": case.topology.slices,
         "places": assign_chips(case.plan),
-        "compile_options": options,
+        "compile_options": _with_flags(options, flags) if flags else options,
         "passes": passes,
     }
     digest = file_digest(program / "program.mlirbc")
@@ -189,6 +198,11 @@ def compile_task(
         results=("optimized.hlo.gz", "compiled.json"),
         libtpu=folder,
     )
+
+
+def _with_flags(options: Mapping[str, Json], flags: Mapping[str, str]) -> Mapping[str, Json]:
+    known = options.get("flags")
+    return {**options, "flags": {**(known if isinstance(known, Mapping) else {}), **flags}}
 
 
 def profile_task(case: Case, arm: Arm, *, platform: str) -> Task:

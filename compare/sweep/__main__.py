@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from compare.run.arms import parse_arms, parse_controls
+from compare.run.arms import parse_arms, parse_controls, parse_options
 from compare.run.cli.case_options import listing
 from compare.sweep import progress, sweep
 from compare.sweep.engines.engines import ENGINES
@@ -22,15 +22,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     arms = [item.name for item in parse_arms(options.arm)]
     cases = combinations(options)
     out = options.out if "out" in options else Path("sweeps") / sweep.name_sweep(cases, arms=arms)
+    controls = (*parse_controls(options.controls), *parse_options(options.options))
     work = sweep.Work(
-        out=out, arms=arms, controls=parse_controls(options.controls), engine=ENGINES[options.engine],
+        out=out, arms=arms, controls=controls, engine=ENGINES[options.engine],
         at_once=getattr(options, "jobs", None), timeout_s=options.timeout, no_cache=options.no_cache,
     )  # fmt: skip
     with progress.show_progress([item for item in cases if item.refused]) as notify:
         results = sweep.run(cases, work, notify=notify)
     from compare.sweep.render import draw
 
-    summary = draw.draw(build_summary(results, options=options, arms=arms, before=earlier_rows(out, results)), out)
+    summary = build_summary(results, options=options, arms=arms, before=earlier_rows(out, results))
+    if options.energy:
+        from compare.sweep.energy.measure import add_energy
+
+        summary = add_energy(summary, out)
+    draw.draw(summary, out)
     if options.json:
         print_json(summary)
         print(out / draw.PAGE, file=sys.stderr)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from compare.report.compiler_options import OPTIONS
 from compare.run import scheduler
 from compare.run.arms import ARMS, DEFAULT_CONTROLS
 from compare.run.cli.case_options import add_list, add_step, read_case, seconds
@@ -51,7 +52,7 @@ def sweep_parser() -> Parser:
     )
     phases = "prefill, decode, or prefill,decode"
     group.add_argument("--phases", metavar="LIST", default=",".join(CHOICES["phases"]), help=phases)
-    add_step(group)
+    add_step(group, read_microbatches=_numbers)
     add_list(parser)
     _add_work(parser)
     return parser
@@ -59,6 +60,8 @@ def sweep_parser() -> Parser:
 
 def _add_work(parser: Parser) -> None:
     add = parser.add_argument_group("the work").add_argument
+    options = f"also compile with these compiler options of libtpu: {', '.join(OPTIONS)}; or all"
+    add("--options", metavar="LIST", default="", help=options)
     out = "output folder for run folders, sweep.html, tables and figure (default: a folder under sweeps/)"
     add("--arm", metavar="LIST", default=",".join(ARMS), help="comma-separated frameworks")
     controls = "ablations of each case, as in compare.run; or all, or none"
@@ -86,6 +89,11 @@ def _add_work(parser: Parser) -> None:
         action="store_true",
         help="recompile everything, finished cases too, and write nothing to the cache",
     )
+    add(
+        "--energy",
+        action="store_true",
+        help="also modelled energy and power of every program, kernel times, heat maps of chips (docs/energy.md)",
+    )
     add("--json", action="store_true", help="print sweep.json; the path of the page goes to stderr")
 
 
@@ -100,7 +108,8 @@ def combinations(options: argparse.Namespace) -> list[Combination]:
     meshes, models = _words(options.meshes, "--meshes"), _models(options)
     for name in meshes:
         _check_spelling(name)
-    listed = [_combination(options, name, mesh) for name in models for mesh in meshes]
+    numbers = getattr(options, "microbatches", (None,))
+    listed = [_combination(options, name, mesh, number) for name in models for mesh in meshes for number in numbers]
     if all(combination.refused for combination in listed):
         reasons = list(dict.fromkeys(combination.refused for combination in listed))
         more = f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""
@@ -119,13 +128,13 @@ def _models(options: argparse.Namespace) -> list[str]:
     return names
 
 
-def _combination(options: argparse.Namespace, name: str, mesh: str) -> Combination:
-    words = {**vars(options), "model": name, "mesh": mesh, "phase": options.phases}
+def _combination(options: argparse.Namespace, name: str, mesh: str, microbatches: int | None) -> Combination:
+    words = {**vars(options), "model": name, "mesh": mesh, "phase": options.phases, "microbatches": microbatches}
     try:
         plan = read_mesh(mesh)
         # In a list of meshes and models, --microbatches and --capacity apply where there is a pipeline or experts.
         if plan.mesh.pp == 1:
-            words.pop("microbatches", None)
+            words["microbatches"] = None
         if options.checkpoint is None and not model(name).experts:
             words["capacity"] = CAPACITY
         case = read_case(argparse.Namespace(**words))
@@ -148,10 +157,17 @@ def _distinct(combinations: Sequence[Combination]) -> Iterator[Combination]:
     """Without duplicates: `tp4pp2` and `pp2tp4` are one case; the first spelling stays."""
     seen: set[str] = set()
     for combination in combinations:
-        name = combination.case.name if combination.case else f"{combination.model} {combination.mesh}"
+        name = combination.case.name if combination.case else " ".join(
+            (combination.model, combination.mesh, combination.refused)
+        )  # fmt: skip
         if name not in seen:
             seen.add(name)
             yield combination
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """The numbers in `1,2,4`, each once."""
+    return tuple(dict.fromkeys(whole_number(word.strip()) for word in text.split(",")))
 
 
 def _words(text: str, option: str) -> list[str]:

@@ -4,6 +4,44 @@ from collections.abc import Mapping
 from typing import NotRequired, TypedDict
 
 
+class ChipRow(TypedDict):
+    """One chip in one step of a program; modelled."""
+
+    use: float
+    """Time in which it computes ÷ step time, mean over its devices."""
+    ici_byte_hops: float
+    """Bytes × links that they cross, of what its devices send."""
+    watts: float
+    """Mean over the step, its static power included."""
+
+
+class EnergySummary(TypedDict):
+    """The modelled energy of one program's step (docs/energy.md); watts are of one chip, means over chips."""
+
+    step_j: float
+    low_j: float
+    high_j: float
+    per_token_j: float
+    low_per_token_j: float
+    high_per_token_j: float
+    tokens_per_j: float
+    tokens_per_s: float
+    mean_w: float
+    low_mean_w: float
+    high_mean_w: float
+    peak_w: float
+    """In 1 ms."""
+    needless_j: float
+    """For inflated and induced communication."""
+    low_needless_j: float
+    high_needless_j: float
+    by_component_j: Mapping[str, float]
+    kernels_ns: Mapping[str, float]
+    """Class of kernel -> ns of the step; they add up to it."""
+    chips: list[ChipRow]
+    """Empty where a report does not say which devices do the same."""
+
+
 class ProgramSummary(TypedDict):
     """One program of a case in a phase.  Bytes are of one step, mean over devices; None where unknown."""
 
@@ -31,6 +69,8 @@ class ProgramSummary(TypedDict):
     modelled_step_ns: float | None
     modelled_compute_ns: float | None
     modelled_exposed_ns: float | None
+    energy: NotRequired[EnergySummary]
+    """With `--energy`."""
 
 
 class PhaseSummary(TypedDict):

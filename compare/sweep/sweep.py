@@ -176,7 +176,7 @@ REPORT = "report.json"
 def digest_inputs(case: Case, arms: Sequence[str], *, controls: Sequence[str] = DEFAULT_CONTROLS) -> str:
     """A digest of all inputs of a run: case, arms, controls, sources, versions, environment."""
     programs = [
-        lower_task(cell.case_of(case.at(phases=(phase,))), arm).key
+        [cell.name, lower_task(cell.case_of(case.at(phases=(phase,))), arm).key]
         for arm in map(find_arm, arms)
         for phase in case.phases
         for cell in arm.cells(case, controls=controls)

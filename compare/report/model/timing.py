@@ -195,6 +195,8 @@ class DeviceTimes:
     wait_ns: Number
     compute_ns: Number
     idle_ns: Number
+    members: tuple[int, ...] | None = field(default=None, metadata=OPTIONAL)
+    """The devices that it represents, itself included; not in what earlier versions wrote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

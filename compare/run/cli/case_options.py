@@ -41,8 +41,11 @@ def case_parser(prog: str, description: str, *, example: str) -> Parser:
     return parser
 
 
-def add_step(group: argparse._ArgumentGroup) -> None:
-    """Add the options of a step that do not depend on model and mesh."""
+def add_step(group: argparse._ArgumentGroup, *, read_microbatches: Callable[[str], object] = whole_number) -> None:
+    """Add the options of a step that do not depend on model and mesh.
+
+    read_microbatches: what makes a value of --microbatches of its text.
+    """
     add = group.add_argument
     add("--batch", metavar="B", type=whole_number, default=8, help="global batch size, in sequences")
     add(
@@ -55,7 +58,7 @@ def add_step(group: argparse._ArgumentGroup) -> None:
     add(
         "--microbatches",
         metavar="M",
-        type=whole_number,
+        type=read_microbatches,
         default=argparse.SUPPRESS,
         help="default: 4 with a pipeline, else 1",
     )

@@ -1,7 +1,7 @@
 """Write a sweep's page, tables and figure into its folder.  The page has no script."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -10,6 +10,10 @@ import pandas as pd
 from compare.render.html import environment, read_static
 from compare.render.picture import Picture, inline_picture, save
 from compare.render.tables import NUMBER, TEXT, TRUTH, WHOLE, Row, frame
+from compare.sweep.energy.figures import draw_energy
+from compare.sweep.energy.lines import energy_lines, has_energy
+from compare.sweep.energy.text import HEADINGS, cells, print_energy, program_words
+from compare.sweep.energy.text import NOTE as ENERGY_NOTE
 from compare.sweep.render.figure import draw_ratios
 from compare.sweep.render.lines import case_lines, common_words, crosses_slices, footnotes, list_reasons
 from compare.sweep.render.text import NOTE, print_sweep
@@ -27,6 +31,8 @@ COLUMNS = {
     "induced_bytes": WHOLE, "common_bytes": WHOLE, "framework_induced_bytes": WHOLE, "missing_bytes": WHOLE,
     "unserved_bytes": WHOLE,
     "dcn_wire_bytes": WHOLE, "modelled_step_ns": NUMBER, "modelled_compute_ns": NUMBER, "modelled_exposed_ns": NUMBER,
+    "step_j": NUMBER, "low_j": NUMBER, "high_j": NUMBER, "per_token_j": NUMBER, "tokens_per_j": NUMBER,
+    "tokens_per_s": NUMBER, "mean_w": NUMBER, "peak_w": NUMBER, "needless_j": NUMBER,
     "folder": TEXT, "earlier": TRUTH,
 }  # fmt: skip
 
@@ -35,25 +41,27 @@ _SUMS = ("inherent", "inflated", "induced", "common", "framework_induced", "miss
 
 def draw(sweep: Sweep, folder: Path) -> Sweep:
     """Write sweep.json, .csv, .parquet, .png, .svg and .html, the same files from the same sweep; returns it."""
-    picture = draw_ratios(sweep)
+    pictures = [draw_ratios(sweep), *(draw_energy(energy_lines(sweep)) if has_energy(sweep) else ())]
     table = programs(sweep)
     packed = BytesIO()
     table.to_parquet(packed, engine="pyarrow", compression="zstd", index=False)
     atomic_files.write_text(folder / "sweep.json", json.dumps(sweep, indent=1, ensure_ascii=False) + "\n")
     atomic_files.write_text(folder / "sweep.csv", table.to_csv(index=False))
     atomic_files.write_bytes(folder / "sweep.parquet", packed.getvalue())
-    save([picture], folder)
-    atomic_files.write_text(folder / PAGE, page(sweep, picture=picture))
+    save(pictures, folder)
+    atomic_files.write_text(folder / PAGE, page(sweep, pictures=pictures))
     return sweep
 
 
 def show(sweep: Sweep, folder: Path) -> None:
     """Print the table; the last line is the path of the page."""
     print_sweep(sweep)
+    if has_energy(sweep):
+        print_energy(energy_lines(sweep))
     print(folder / PAGE)
 
 
-def page(sweep: Sweep, *, picture: Picture) -> str:
+def page(sweep: Sweep, *, pictures: Sequence[Picture]) -> str:
     """The page as HTML; its links lead into the run folders beside it."""
     return (
         environment()
@@ -61,7 +69,13 @@ def page(sweep: Sweep, *, picture: Picture) -> str:
         .render(
             sweep=sweep,
             style=read_static("page.css"),
-            picture=inline_picture(picture),
+            picture=inline_picture(pictures[0]),
+            energy_pictures=[inline_picture(picture) for picture in pictures[1:]],
+            energy=energy_lines(sweep) if has_energy(sweep) else [],
+            energy_headings=HEADINGS,
+            energy_cells=cells,
+            energy_words=program_words,
+            energy_note=ENERGY_NOTE,
             lines=case_lines(sweep),
             far=list(sweep["arms"]) if crosses_slices(case_lines(sweep)) else [],
             failed=list_reasons(sweep),
@@ -94,4 +108,5 @@ def _rows(sweep: Sweep) -> Iterator[Row]:
                     "asked_bytes": summary["inherent_total"],
                     "emitted_over_inherent": program["ratio"],
                     **{f"{name}_bytes": program.get(name) for name in _SUMS},
+                    **{name: value for name, value in program.get("energy", {}).items() if name in COLUMNS},
                 }

@@ -30,6 +30,7 @@ def per_device(tracks: DeviceTracks, table: Table) -> tuple[DeviceTimes, ...]:
             stands_for=track.weight,
             **{name: to_number(float(device_rows[name].mean())) for name in TIMES},
             idle_ns=to_number(float(idle.mean())) if idle.size else None,
+            members=track.stands_for,
         ))  # fmt: skip
     return tuple(rows)
 

@@ -68,7 +68,7 @@ def test_what_all_cases_have_in_common_is_told_once_and_the_rest_in_the_row(swee
     assert other.words == "1 microbatch"
     sweep["results"].append({**sweep["results"][0], "batch": 16, "earlier": True})
     assert case_lines(sweep)[0].label == "tp4pp2, batch 8, 4 microbatches"
-    html = page(sweep, picture=draw_ratios(sweep))
+    html = page(sweep, pictures=[draw_ratios(sweep)])
     for words in ("· 1,024 tokens · bf16</p>", "v5e:2x4, 8 devices", "batch 16, 4 microbatches"):
         assert words in html
 
@@ -76,7 +76,7 @@ def test_what_all_cases_have_in_common_is_told_once_and_the_rest_in_the_row(swee
 def test_a_ratio_that_leaves_a_part_of_the_plan_bears_a_mark(sweep: Sweep) -> None:
     assert "¹" not in print_text(sweep)
     sweep["results"][0]["phases"]["decode"]["programs"][0] |= {"ratio": 0.5631, "unserved": 16_384}
-    shown = (print_text(sweep), page(sweep, picture=draw_ratios(sweep)), draw_ratios(sweep).svg.decode())
+    shown = (print_text(sweep), page(sweep, pictures=[draw_ratios(sweep)]), draw_ratios(sweep).svg.decode())
     for text in (" ".join(words.split()) for words in shown):
         assert "0.56 × ¹" in text.replace("\N{NO-BREAK SPACE}", " ")
         assert "¹ does not move all that the plan asks." in text
@@ -137,7 +137,7 @@ def test_bytes_between_slices_have_a_column_where_there_are_any(sweep: Sweep) ->
     sweep["results"][0]["phases"]["decode"]["programs"][0]["dcn_wire_bytes"] = 1_500_000
     assert "over DCN" in print_text(sweep)
     assert "1.50 MB" in print_text(sweep)
-    assert "1.50 MB" in page(sweep, picture=draw_ratios(sweep))
+    assert "1.50 MB" in page(sweep, pictures=[draw_ratios(sweep)])
 
 
 def test_a_sweep_in_which_nothing_was_judged_can_be_drawn(sweep: Sweep, tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_the_same_sweep_gives_the_same_bytes(sweep: Sweep) -> None:
 
 
 def test_the_page_leads_to_each_case_and_obeys_nothing_that_a_program_said(sweep: Sweep) -> None:
-    html = page(sweep, picture=draw_ratios(sweep))
+    html = page(sweep, pictures=[draw_ratios(sweep)])
     assert 'href="llama-3.1-8b-tp4pp2/report.html"' in html
     assert "&lt;b&gt;boom&lt;/b&gt;" in html
     assert "<script" not in html

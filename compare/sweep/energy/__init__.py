@@ -1,0 +1,1 @@
+"""`compare.sweep --energy`: modelled joules, watts and kernel times of every case, side by side."""

@@ -1,0 +1,333 @@
+"""Figures of a sweep's energy, after CharLLM-PPT's (arXiv:2509.10371): layouts, microbatches, options, kernels, chips.
+
+Everything is modelled: watts and joules carry their ranges.  Legible in grey: marks and hatches tell what colours tell.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, MaxNLocator
+
+from compare.render.figures import (
+    COLOURS,
+    COMPUTE,
+    IDLE,
+    INK,
+    STYLE,
+    UNCLEAR,
+    draw_heading,
+    heading_inches,
+    save_figure,
+)
+from compare.render.picture import Picture
+from compare.sweep.energy.kernels import CLASSES
+from compare.sweep.energy.lines import UNFIT, EnergyLine
+from compare.sweep.summary import ChipRow, EnergySummary
+from compare.timing.arrays import Floats
+
+ARMS = (("#147a70", "o"), ("#b8442c", "s"), ("#6a56a5", "^"), ("#5d6673", "D"))
+"""Colour and marker of the first arm, the second …, as in the sweep's other figure."""
+MODELLED = "Modelled, not measured; lines are the ranges of the coefficients (docs/energy.md); watts are of one chip"
+
+_WIDE, _ROW, _OVER, _UNDER = 9.4, 0.34, 0.4, 0.5
+"""Inches: of a figure, of a row, above and below a panel."""
+_SPAN = 0.8
+"""A map's scale begins at this part of its end, or below: what hardly differs looks alike."""
+_MOST_WRITTEN, _DARK, _SMALL = 8, 0.45, 10
+"""Chips up to which cells have their numbers; the part of the scale above which a cell is dark; decimals below this."""
+_MOST_CHIPS = 256
+"""Chips of one heat map; the chips of larger meshes are pooled by neighbours."""
+
+_PATTERNS: dict[str, tuple[str, str]] = dict(zip(CLASSES, (
+    ("#4d5866", ""), (COMPUTE, "//"), ("#c3cad3", ".."), ("#dfe3e8", "xx"),
+    ("#b8442c", ""), ("#dba514", "\\\\"), ("#e7c873", "||"), ("#6a56a5", "--"), ("#3d7ab8", "++"), ("#9bbbd9", "oo"),
+    (IDLE, ""),
+), strict=True))  # fmt: skip
+"""Class of kernel -> colour and hatch."""
+
+_Number = Callable[[EnergyLine, EnergySummary], tuple[float, float, float] | None]
+
+
+def draw_energy(lines: Sequence[EnergyLine]) -> list[Picture]:
+    """All figures for which the sweep has lines, of each model and phase."""
+    pictures: list[Picture] = []
+    for model, phase in dict.fromkeys((line.model, line.phase) for line in lines if line.energy):
+        chosen = [line for line in lines if line.model == model and line.phase in (phase, "")]
+        default = [line for line in chosen if not line.option]
+        name = f"{model}-{phase}"
+        pictures.append(draw_layouts(default, name=f"energy-layouts-{name}", title=f"{model}, {phase}"))
+        if curves := _curves(default):
+            pictures.append(draw_microbatches(curves, name=f"energy-microbatches-{name}", title=f"{model}, {phase}"))
+        if any(line.option and line.energy for line in chosen):
+            pictures.append(draw_options(chosen, name=f"energy-options-{name}", title=f"{model}, {phase}"))
+        pictures.append(draw_kernels(chosen, name=f"energy-kernels-{name}", title=f"{model}, {phase}"))
+        if any(line.energy and line.energy["chips"] for line in default):
+            pictures.append(draw_chips(default, name=f"energy-chips-{name}", title=f"{model}, {phase}"))
+    return pictures
+
+
+def draw_layouts(lines: Sequence[EnergyLine], *, name: str, title: str) -> Picture:
+    """Throughput, joules per token, tokens per joule, watts and exposed time of each layout (figure 4)."""
+    columns: tuple[tuple[str, _Number], ...] = (
+        ("tokens/s", lambda _, energy: _exact(energy["tokens_per_s"])),
+        ("J per token", lambda _, energy: _range(energy, "per_token_j")),
+        ("tokens per J ÷ best", lambda line, _: _exact(line.efficiency)),
+        ("W: mean, peak ▷", lambda _, energy: _range(energy, "mean_w")),
+        ("exposed ÷ step", lambda line, _: _exact((line.exposed_ns or 0) / (line.step_ns or 1))),
+    )  # fmt: skip
+    arms = list(dict.fromkeys(line.title for line in lines if line.energy))
+    layouts = list(dict.fromkeys(line.layout for line in lines))
+    with mpl.rc_context(STYLE):
+        figure, panels = _rows_figure(len(layouts), columns, f"Energy by layout: {title}", layouts)
+        for number, (panel, (heading, value)) in enumerate(zip(panels, columns, strict=True)):
+            for line in lines:
+                row = layouts.index(line.layout)
+                if line.energy is None:
+                    if number == 0:
+                        words = UNFIT if line.missing == UNFIT else "not possible"
+                        panel.text(0, row, f" {words}", va="center", fontsize=7.5, color=UNCLEAR)
+                    continue
+                at = row + (arms.index(line.title) - (len(arms) - 1) / 2) * 0.3
+                _point(panel, value(line, line.energy), at, arm=arms.index(line.title), label=line.title)
+                if heading.startswith("W:"):
+                    panel.plot([line.energy["peak_w"]], [at], ">", color=INK, markersize=4, markerfacecolor="white")
+            panel.set_xlim(left=0)
+            panel.xaxis.set_major_locator(MaxNLocator(3))
+            if heading in ("tokens/s", "J per token"):
+                panel.xaxis.set_major_formatter(EngFormatter(sep=""))
+            panel.set_title(heading, loc="left", fontsize=8.5)
+        _legend(figure, panels)
+        return save_figure(name, f"Throughput, energy, power and exposed time by layout, modelled: {title}", figure)
+
+
+def draw_microbatches(curves: Sequence[Sequence[EnergyLine]], *, name: str, title: str) -> Picture:
+    """The same by the number of microbatches, a line for each mesh and framework (figure 13)."""
+    columns: tuple[tuple[str, Callable[[EnergySummary, EnergyLine], float]], ...] = (
+        ("tokens/s", lambda energy, _: energy["tokens_per_s"]),
+        ("J per token", lambda energy, _: energy["per_token_j"]),
+        ("peak W of a chip", lambda energy, _: energy["peak_w"]),
+        ("exposed ÷ step", lambda _, line: (line.exposed_ns or 0) / (line.step_ns or 1)),
+    )
+    arms = list(dict.fromkeys(line.title for curve in curves for line in curve))
+    meshes = list(dict.fromkeys(line.mesh for curve in curves for line in curve))
+    with mpl.rc_context(STYLE):
+        head = heading_inches([MODELLED])
+        tall = head + 3.1
+        figure = Figure(figsize=(_WIDE, tall))
+        draw_heading(figure, f"Energy by microbatches: {title}", [MODELLED])
+        for number, (heading, value) in enumerate(columns):
+            wide = (_WIDE - 0.6) / len(columns)
+            place = ((0.55 + number * wide) / _WIDE, 0.85 / tall, (wide - 0.62) / _WIDE, (tall - head - 1.3) / tall)
+            panel = figure.add_axes(place)
+            for curve in curves:
+                colour, marker = ARMS[arms.index(curve[0].title) % len(ARMS)]
+                style = ("-", "--", ":", "-.")[meshes.index(curve[0].mesh) % 4]
+                values = [value(line.energy, line) for line in curve if line.energy]
+                panel.plot([line.microbatches for line in curve], values, style, color=colour, marker=marker,
+                           markersize=4, label=f"{curve[0].title}, {curve[0].mesh}")  # fmt: skip
+            panel.set_xscale("log", base=2)
+            panel.set_xticks(sorted({line.microbatches for curve in curves for line in curve}))
+            panel.xaxis.set_major_formatter(lambda number, _: f"{number:g}")
+            panel.set_ylim(bottom=0)
+            panel.set_xlabel("microbatches")
+            panel.set_title(heading, loc="left", fontsize=8.5)
+        _legend(figure, figure.axes)
+        return save_figure(name, f"Energy by the number of microbatches, modelled: {title}", figure)
+
+
+def draw_options(lines: Sequence[EnergyLine], *, name: str, title: str) -> Picture:
+    """Step time and energy with other compiler options ÷ those with the default ones (figure 8)."""
+    base = {(line.layout, line.arm): line for line in lines if line.energy and not line.option}
+    shown = [line for line in lines if line.option and line.energy and (line.layout, line.arm) in base]
+    options = list(dict.fromkeys(line.option for line in shown))
+    rows = list(dict.fromkeys(f"{line.layout}: {line.option}" for line in shown))
+    arms = list(dict.fromkeys(line.title for line in shown))
+    columns = (("step time ÷ default", "step_ns"), ("J per token ÷ default", "per_token_j"))
+    with mpl.rc_context(STYLE):
+        figure, panels = _rows_figure(len(rows), columns, f"Compiler options: {title}", rows)
+        for panel, (heading, field) in zip(panels, columns, strict=True):
+            panel.axvline(1, color=INK, linewidth=1, linestyle=(0, (4, 2)))
+            for line in shown:
+                other = base[line.layout, line.arm]
+                assert line.energy
+                assert other.energy
+                ratio = (
+                    (line.step_ns or 0) / (other.step_ns or 1)
+                    if field == "step_ns"
+                    else line.energy["per_token_j"] / other.energy["per_token_j"]
+                )
+                row = rows.index(f"{line.layout}: {line.option}")
+                at = row + (arms.index(line.title) - (len(arms) - 1) / 2) * 0.3
+                colour, marker = ARMS[arms.index(line.title) % len(ARMS)]
+                panel.plot([1, ratio], [at, at], color=colour, linewidth=1.6)
+                panel.plot([ratio], [at], marker, color=colour, markersize=5, label=line.title)
+                panel.annotate(f"{ratio:.3f}", (ratio, at), (6, 0), textcoords="offset points", va="center", fontsize=7)
+            panel.margins(x=0.25)
+            panel.set_title(heading, loc="left", fontsize=8.5)
+        _legend(figure, panels)
+        caption = f"Step time and energy under {len(options)} compiler options, each compiled anew, modelled: {title}"
+        return save_figure(name, caption, figure)
+
+
+def draw_kernels(lines: Sequence[EnergyLine], *, name: str, title: str) -> Picture:
+    """The step by class of kernel, each HLO operation in one (figures 10 and 15)."""
+    shown = [line for line in lines if line.energy]
+    names = [f"{line.layout}, {line.title}" + (f", {line.option}" if line.option else "") for line in shown]
+    note = "Each HLO operation is in one class; of communication only what is exposed: what is hidden is compute's time"
+    with mpl.rc_context(STYLE):
+        figure, (panel,) = _rows_figure(
+            len(shown), (("ms of a step", None),), f"Time by kernel: {title}", names, note=note
+        )
+        used = [each for each in CLASSES if any(line.energy and line.energy["kernels_ns"][each] > 0 for line in shown)]
+        for row, line in enumerate(shown):
+            assert line.energy
+            left = 0.0
+            for each in used:
+                colour, hatch = _PATTERNS[each]
+                length = line.energy["kernels_ns"][each] / 1e6
+                panel.barh(
+                    row, length, 0.62, left, color=colour, hatch=hatch, edgecolor="white", linewidth=0.3, label=each
+                )
+                left += length
+        panel.set_title("ms of a step", loc="left", fontsize=8.5)
+        _legend(figure, [panel])
+        return save_figure(name, f"Time of a step by class of kernel, modelled: {title}", figure)
+
+
+def draw_chips(lines: Sequence[EnergyLine], *, name: str, title: str) -> Picture:
+    """Use, bytes on ICI links and watts, layout × chip, and the mean of all layouts (figures 5 and 17)."""
+    shown = [line for line in lines if line.energy and line.energy["chips"]]
+    maps: tuple[tuple[str, Callable[[ChipRow], float], str], ...] = (
+        ("computes ÷ step", lambda chip: chip["use"], "linear"),
+        ("bytes × ICI links of a step", lambda chip: chip["ici_byte_hops"], "log"),
+        ("W", lambda chip: chip["watts"], "linear"),
+    )
+    names = [*(f"{line.layout}, {line.title}" for line in shown), "mean"]
+    widest = max(len(_chips(line)) for line in shown)
+    with mpl.rc_context(STYLE):
+        note = "A row is a layout, a column a chip; the last row: the mean of layouts of as many chips as the widest"
+        figure, panels = _rows_figure(len(names), maps, f"By chip: {title}", names, note=note, under=0.5, gap=0.95)
+        for panel, (heading, value, scale) in zip(panels, maps, strict=True):
+            table = np.full((len(names), min(widest, _MOST_CHIPS)), np.nan)
+            for row, line in enumerate(shown):
+                values = _pooled(np.array([value(chip) for chip in _chips(line)]), _MOST_CHIPS)
+                table[row, : values.size] = values
+            full = ~np.isnan(table[:-1]).any(axis=1)
+            table[-1] = table[:-1][full].mean(axis=0)
+            known = table[np.isfinite(table)]
+            norm: Normalize = Normalize(min(float(known.min()), _SPAN * float(known.max())), float(known.max()))
+            if scale == "log" and (known > 0).any():
+                table = np.where(table > 0, table, np.nan)
+                norm = LogNorm(float(known[known > 0].min()), float(known.max()) * 1.0001)
+            image = panel.imshow(table, aspect="auto", cmap=COLOURS, norm=norm, interpolation="nearest",
+                                 extent=(-0.5, table.shape[1] - 0.5, len(names) - 0.5, -0.5))  # fmt: skip
+            if table.shape[1] <= _MOST_WRITTEN:
+                _write(panel, table, norm)
+            panel.axhline(len(names) - 1.5, color="white", linewidth=2)
+            panel.set_title(heading, loc="left", fontsize=8.5)
+            panel.set_xlabel("chip")
+            box = panel.get_position()
+            bar = figure.add_axes((box.x1 + 0.05 / _WIDE, box.y0, 0.1 / _WIDE, box.height))
+            figure.colorbar(image, cax=bar).ax.tick_params(labelsize=7)
+        return save_figure(name, f"Use, ICI bytes and power of each chip, modelled: {title}", figure)
+
+
+def _write(panel: Axes, table: Floats, norm: Normalize) -> None:
+    """The number of each cell, dark on light and light on dark."""
+    for row, column in np.argwhere(np.isfinite(table)).tolist():
+        value = float(table[row, column])
+        dark = float(norm(value)) > _DARK
+        words = f"{value:.2f}" if value < _SMALL else EngFormatter(places=0, sep="")(value)
+        panel.text(column, row, words, ha="center", va="center", fontsize=5.5, color="white" if dark else INK)
+
+
+def _chips(line: EnergyLine) -> list[ChipRow]:
+    return line.energy["chips"] if line.energy else []
+
+
+def _pooled(values: Floats, most: int) -> Floats:
+    """Means of neighbours where there are more than can be shown."""
+    return np.array([part.mean() for part in np.array_split(values, most)]) if values.size > most else values
+
+
+def _curves(lines: Sequence[EnergyLine]) -> list[list[EnergyLine]]:
+    """The lines of each mesh and framework that differ in their microbatches."""
+    groups: dict[tuple[str, str], list[EnergyLine]] = {}
+    for line in lines:
+        if line.energy:
+            groups.setdefault((line.mesh, line.title), []).append(line)
+    curves = [sorted(rows, key=lambda line: line.microbatches) for rows in groups.values()]
+    return [rows for rows in curves if len({line.microbatches for line in rows}) > 1]
+
+
+def _range(energy: EnergySummary, name: Literal["per_token_j", "mean_w"]) -> tuple[float, float, float]:
+    if name == "mean_w":
+        return energy["low_mean_w"], energy["mean_w"], energy["high_mean_w"]
+    return energy["low_per_token_j"], energy["per_token_j"], energy["high_per_token_j"]
+
+
+def _exact(value: float | None) -> tuple[float, float, float] | None:
+    return None if value is None else (value, value, value)
+
+
+def _point(panel: Axes, value: tuple[float, float, float] | None, at: float, *, arm: int, label: str) -> None:
+    if value is None:
+        return
+    low, middle, high = value
+    colour, marker = ARMS[arm % len(ARMS)]
+    panel.plot([low, high], [at, at], color=colour, linewidth=1.4)
+    panel.plot([middle], [at], marker, color=colour, markersize=5, label=label)
+
+
+def _rows_figure(
+    count: int,
+    columns: Sequence[object],
+    title: str,
+    names: Sequence[str],
+    *,
+    note: str = "",
+    under: float = _UNDER,
+    gap: float = 0.3,
+) -> tuple[Figure, list[Axes]]:
+    """A figure with a row for each name, and a panel for each column."""
+    notes = [MODELLED, *([note] if note else [])]
+    head = heading_inches(notes)
+    tall = head + _OVER + max(count, 1) * _ROW + under + 0.25
+    left = 0.3 + 0.07 * max(map(len, names), default=0)
+    wide = (_WIDE - left - 0.2) / len(columns)
+    figure = Figure(figsize=(_WIDE, tall))
+    draw_heading(figure, title, notes)
+    panels = []
+    for number in range(len(columns)):
+        place = (
+            (left + number * wide) / _WIDE,
+            (under + 0.25) / tall,
+            (wide - gap) / _WIDE,
+            max(count, 1) * _ROW / tall,
+        )
+        panel = figure.add_axes(place)
+        panel.set_ylim(max(count, 1) - 0.5, -0.5)
+        panel.set_yticks(range(count), ["" if number else word for word in names], parse_math=False)
+        panel.tick_params(labelsize=8)
+        panels.append(panel)
+    return figure, panels
+
+
+def _legend(figure: Figure, panels: Sequence[Axes]) -> None:
+    handles = dict[str, Artist]()
+    for label, handle in _labelled(panels):
+        handles.setdefault(label, handle)
+    figure.legend(list(handles.values()), list(handles), loc="lower center", ncols=min(len(handles), 6) or 1,
+                  frameon=False, fontsize=8)  # fmt: skip
+
+
+def _labelled(panels: Sequence[Axes]) -> Iterator[tuple[str, Artist]]:
+    for panel in panels:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            yield label, handle

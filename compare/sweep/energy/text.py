@@ -1,0 +1,96 @@
+"""The energy table of a sweep: in a terminal, and as cells of its page."""
+
+from collections.abc import Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from compare.render.terminal import console, text_width, wrap_prose
+from compare.render.units import UNKNOWN, joules_text, percent_text, time_text, watts_text
+from compare.sweep.energy.lines import EnergyLine
+from meshes.process.one_line import plain
+
+HEADINGS = (
+    "step",
+    "exposed",
+    "tokens/s",
+    "energy of a token",
+    "tokens per J",
+    "÷ best",
+    "W of a chip",
+    "peak W",
+    "in vain",
+)
+_SHORT = {
+    "tokens/s": "tokens/s", "energy of a token": "energy of a token", "÷ best": "÷ best", "W of\na chip": "W of a chip",
+    "peak\nW": "peak W", "in vain": "in vain",
+}  # fmt: skip
+"""Columns in a terminal, and their names in HEADINGS."""
+NOTE = (
+    "Modelled, not measured: each with its range over the coefficients (docs/energy.md). Watts are of one chip, peaks "
+    "in 1 ms. In vain: the part of a step's joules that is for inflated and induced "
+    "communication. ÷ best: of tokens per J, within one model and phase."
+)
+
+
+def cells(line: EnergyLine) -> tuple[str, ...]:
+    """The numbers of a line, one for each of HEADINGS; empty without an energy."""
+    energy = line.energy
+    if energy is None:
+        return ()
+    return (
+        time_text(line.step_ns),
+        time_text(line.exposed_ns),
+        _three(energy["tokens_per_s"]),
+        _joules(energy["per_token_j"], energy["low_per_token_j"], energy["high_per_token_j"]),
+        _three(energy["tokens_per_j"]),
+        UNKNOWN if line.efficiency is None else f"{line.efficiency:.2f}",
+        _range(energy["mean_w"], energy["low_mean_w"], energy["high_mean_w"]),
+        watts_text(energy["peak_w"]).removesuffix(" W"),
+        percent_text(energy["needless_j"] / energy["step_j"] if energy["step_j"] else None),
+    )
+
+
+def program_words(line: EnergyLine) -> str:
+    """`JAX`, or `JAX, async-off` with other compiler options."""
+    return f"{line.title}, {line.option}" if line.option else line.title
+
+
+def print_energy(lines: Sequence[EnergyLine], *, out: Console | None = None) -> None:
+    """One row for each program with an energy; the sweep's own table says why the others have none."""
+    out = out or console()
+    table = Table(box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False, show_edge=False)
+    models = len({line.model for line in lines}) > 1
+    for heading in ("layout", "phase", "program"):
+        table.add_column(heading, no_wrap=heading != "layout", overflow="fold", vertical="bottom")
+    for heading in _SHORT:
+        table.add_column(heading, justify="right", no_wrap=True, vertical="bottom")
+    before = ""
+    for line in lines:
+        if line.energy is None:
+            continue
+        layout = plain(f"{line.model} {line.layout}" if models else line.layout)
+        row = dict(zip(HEADINGS, cells(line), strict=True))
+        numbers = (row[heading] for heading in _SHORT.values())
+        table.add_row(layout if layout != before else "", line.phase, plain(program_words(line)), *numbers)
+        before = layout
+    out.print()
+    out.print(table)
+    out.print(wrap_prose(NOTE, width=text_width(out), style="dim"))
+
+
+def _three(value: float) -> str:
+    return f"{value:,.0f}" if value >= 999.5 else f"{value:.3g}"
+
+
+def _joules(value: float, low: float, high: float) -> str:
+    """`302 µJ (211–394)`."""
+    text = joules_text(value)
+    unit = value / float(text.split()[0].replace(",", "")) if value else 1.0
+    return f"{text} ({low / unit:.3g}–{high / unit:.3g})"
+
+
+def _range(value: float, low: float, high: float) -> str:
+    """`0.039 (0.027–0.051)`."""
+    return f"{value:.3g} ({low:.3g}–{high:.3g})"

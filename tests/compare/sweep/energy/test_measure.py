@@ -1,0 +1,79 @@
+"""The energy of a sweep's programs, from reports and tables alone."""
+
+import json
+import shutil
+
+import pytest
+
+from compare.report.model.report import Report
+from compare.sweep.energy.lines import UNFIT, energy_lines, has_energy
+from compare.sweep.energy.measure import add_energy, measure_programs
+from compare.sweep.report import check_sweep
+from compare.sweep.request import Combination, combinations, sweep_parser
+from compare.sweep.sweep import CaseEnd, read_result
+from tests.compare.sweep.energy.test_kernels import RUN, example
+
+TOO_LARGE = (
+    "llama-3.1-8b on tp1 needs 18.1 GB on each device, but a v5e:1x1 device has 17.2 GB; no single slice of this "
+    "generation fits"
+)
+
+
+def make_sweep(folder):
+    """A sweep of the documentation's run, and of a case that does not fit."""
+    shutil.copytree(RUN, folder / "run", ignore=shutil.ignore_patterns("jax", "torchxla", "figures"))
+    (case,) = combinations(sweep_parser().parse_args(["--meshes", "tp4pp2"]))
+    row = read_result(case, CaseEnd("done", at=folder / "run"))
+    refused = read_result(Combination(model="llama-3.1-8b", mesh="tp1", refused=TOO_LARGE), None)
+    return {"schema": 1, "sentence": "", "asked": {}, "arms": {"jax": "JAX", "torchxla": "TorchXLA"},
+            "results": [row, refused]}  # fmt: skip
+
+
+def test_watts_of_the_chips_are_those_of_the_mesh():
+    report, events = example()
+    for (phase, arm, cell), energy in measure_programs(report, events):
+        program = next(p for p in report.phases[phase].arms[arm] if p.cell == cell)
+        assert len(energy["chips"]) == 8
+        watts = sum(chip["watts"] for chip in energy["chips"])
+        assert watts == pytest.approx(program.energy.mean_w, rel=1e-9)
+        assert energy["mean_w"] * 8 == pytest.approx(program.energy.mean_w, rel=1e-12)
+        hops = sum(program.energy.amounts[verdict]["ici_byte_hops"] for verdict in program.energy.amounts)
+        assert sum(chip["ici_byte_hops"] for chip in energy["chips"]) == pytest.approx(hops, rel=1e-9)
+        times = program.timing.per_step
+        assert [chip["use"] for chip in energy["chips"]] == [pytest.approx(times.compute_ns / times.step_ns)] * 8
+
+
+def test_devices_that_are_not_known_make_no_heat_map():
+    report, events = example()
+    document = report.to_json()
+    for phase in document["phases"].values():
+        for arm in phase["arms"].values():
+            arm["timing"]["per_device"][0] |= {"stands_for": 4, "members": []}
+    rows = dict(measure_programs(Report.from_json(document), events))
+    assert rows["decode", "jax", "tpu"]["chips"] == []
+
+
+def test_each_default_program_is_a_line_and_the_best_has_efficiency_1(tmp_path):
+    sweep = add_energy(make_sweep(tmp_path), tmp_path)
+    check_sweep(json.loads(json.dumps(sweep)))
+    assert has_energy(sweep)
+    lines = energy_lines(sweep)
+    assert [(line.layout, line.phase, line.title, line.missing) for line in lines] == [
+        ("tp4pp2", "prefill", "JAX", ""), ("tp4pp2", "prefill", "TorchXLA", ""),
+        ("tp4pp2", "decode", "JAX", ""), ("tp4pp2", "decode", "TorchXLA", ""),
+        ("tp1", "", "", UNFIT),
+    ]  # fmt: skip
+    assert [line.efficiency for line in lines[::2]] == [1, 1, None]
+    jax, torch = lines[2].energy, lines[3].energy
+    assert lines[3].efficiency == pytest.approx(torch["tokens_per_j"] / jax["tokens_per_j"])
+    assert jax["tokens_per_s"] == pytest.approx(8 / lines[2].step_ns * 1e9)
+    assert jax["low_per_token_j"] < jax["per_token_j"] < jax["high_per_token_j"]
+    assert sum(jax["by_component_j"].values()) == pytest.approx(jax["step_j"])
+
+
+def test_a_run_folder_without_tables_or_with_a_torn_report_keeps_its_row(tmp_path):
+    sweep = make_sweep(tmp_path)
+    (tmp_path / "run/tables/events.parquet").write_bytes(b"PAR1 torn")
+    assert add_energy(sweep, tmp_path) == sweep
+    (tmp_path / "run/report.json").write_text("{")
+    assert not has_energy(add_energy(sweep, tmp_path))
