@@ -1,6 +1,7 @@
 """A calibration in a terminal."""
 
 from collections.abc import Iterator, Mapping
+from textwrap import wrap
 
 from compare.calibrate.fit import CONFIDENCE
 from compare.calibrate.result import MOST_VALUE, Calibration, Part
@@ -26,7 +27,8 @@ def list_lines(calibration: Calibration) -> Iterator[str]:
                 "add windows in which one of them varies alone"
             )
         if part.fit.unseen:
-            yield f"  not fitted: no window shows {', '.join(part.fit.unseen)}"
+            words = f"not fitted: no window shows {', '.join(part.fit.unseen)}"
+            yield from wrap(words, width=100, initial_indent="  ", subsequent_indent="    ")
     for note in calibration.notes:
         yield f"note: {note}"
 

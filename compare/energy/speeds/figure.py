@@ -28,7 +28,10 @@ def draw_curves(subjects: Subjects, curves: Sequence[Curve]) -> Picture:
     """A row for each phase; the point of least energy, and of least energy × delay, is marked."""
     phases = list(dict.fromkeys(curve.subject.phase for curve in curves))
     arms = list(dict.fromkeys(curve.subject.arm for curve in curves))
-    notes = [f"{subjects.basis}; {subjects.voltage_words}", "Shaded: every coefficient of energy over its range"]
+    notes = [
+        f"{subjects.basis}; {subjects.voltage_words}",
+        "Shaded: every coefficient of energy over its range; marked: the least of each curve",
+    ]
     head = heading_inches(notes)
     tall = head + _ROW * len(phases) + 0.45
     with mpl.rc_context(STYLE):
