@@ -37,12 +37,11 @@ LINK_NS = 4000 * 1.5 / 10
 """What the bytes of the all-reduce take, of ALL_REDUCE_NS."""
 
 
-def workload(entry):
-    plan = read_mesh("tp4pp2@v5e:2x4")
-    text = program(entry)
-    module = read(text)
+def workload(entry, *, amounts=AMOUNTS, mesh="tp4pp2@v5e:2x4", partitions=8):
+    plan = read_mesh(mesh)
+    module = read(program(entry, head=f"num_partitions={partitions}"))
     rows = collectives(module, plan.mesh.split_axes)
-    return replace(Workload.of(module, rows, plan, hardware=ROUND), amounts=AMOUNTS)
+    return replace(Workload.of(module, rows, plan, hardware=ROUND), amounts=np.array(amounts))
 
 
 ONE_AFTER_THE_OTHER = f"""
@@ -129,3 +128,39 @@ def test_the_work_of_a_step_is_that_of_all_devices_that_an_event_stands_for():
     amounts = Workload.of(module, collectives(module, plan.mesh.split_axes), plan, hardware=ROUND).amounts
     by_line = 4000 * 1.5 / 2 * 2 * (3 * 1 + 3)
     assert amounts.tolist() == pytest.approx([0, 8 * 1000, 0, 2 * by_line, 0, 0])
+
+
+def test_memory_bounds_what_reads_it():
+    """A fusion that reads 400 kB at 100 a ns, 4000 ns, for 3.2 mJ of memory on 8 chips; then 500 ns on chip."""
+    entry = f"""
+  big = f32[100000]{{0}} parameter(1)
+  near = f32[100000]{{0:S(1)}} negate(big)
+  ROOT y = {X} compute(x, {COMPUTE_NS})
+"""
+    marginals = measure_marginal(workload(entry, amounts=[0, 1, 8e7, 0, 0, 0]), CHIP, Voltage(1.0))
+    memory = next(each for each in marginals if each.part == "memory")
+    assert memory.bound_ns == pytest.approx(4000, rel=1e-3)
+    static = 640 * 4500e-9
+    assert memory.efficiency == pytest.approx((640 * 4000e-9 - 2 * 3.2e-3) / (static + 3.2e-3), abs=1e-3)
+
+
+def test_dcn_bounds_what_waits_for_another_slice():
+    """4000 bytes at 1 a ns after 1000 ns that no speed changes; 16 kB on 8 chips, 3.2 µJ."""
+    marks = "_xla_megascale_target={{100000->200000},{100001->200001},{100002->200002},{100003->200003}}"
+    mega = (
+        f'frontend_attributes={{_xla_host_transfer_rendezvous="a",{marks},_xla_megascale_transfer_type="ONE_TO_ONE"}}'
+    )
+    entry = f"""
+  t = token[] after-all()
+  s = ({X}, u32[], token[]) send(x, t), channel_id=1, is_host_transfer=true, {mega}
+  r = ({X}, u32[], token[]) recv(t), channel_id=2, is_host_transfer=true, {mega}
+  sd = token[] send-done(s), channel_id=1, is_host_transfer=true
+  rd = ({X}, token[]) recv-done(r), channel_id=2, is_host_transfer=true
+  ROOT y = {X} get-tuple-element(rd), index=0
+"""
+    between = workload(entry, amounts=[0, 0, 0, 0, 4 * 4000, 0], mesh="dp2tp4@2xv5e:2x2", partitions=4)
+    (dcn,) = measure_marginal(between, CHIP, Voltage(0.5))
+    assert (dcn.part, dcn.bound_ns) == ("dcn", pytest.approx(4000, rel=1e-3))
+    joules = 4 * 4000 * 200e-12
+    static = 640 * 5000e-9
+    assert dcn.efficiency == pytest.approx((640 * 4000e-9 - joules) / (static + joules), abs=1e-3)
