@@ -100,6 +100,17 @@ def test_the_docs_have_what_is_best(answer):
         assert sentence in page
 
 
+def test_the_docs_have_the_marginal_efficiencies(answer):
+    """docs/calibration.md, section 5: a row for each program."""
+    page = (ROOT / "docs/calibration.md").read_text(encoding="utf-8")
+    titles = {"jax": "JAX", "torchxla": "TorchXLA"}
+    for each in answer.document["marginal"]:
+        cells = [
+            f"{row['efficiency']:+.2f} ({row['low']:+.2f} to {row['high']:+.2f})" for row in each["parts"].values()
+        ]
+        assert f"| {titles[each['arm']]} {each['phase']} | {' | '.join(cells)} |" in page
+
+
 def test_a_voltage_that_is_given_is_not_called_assumed():
     given = Subjects(programs=(), chip=coefficients("v5e"), voltage=Voltage(0.4, is_assumed=False),
                      slice_name="v5e:2x4", times_on="our pod")  # fmt: skip
