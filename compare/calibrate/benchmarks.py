@@ -145,12 +145,12 @@ def _run(out: Path, notify: Callable[[str], None]) -> ProcessEnd:
     )
     stages: list[str] = []
 
-    def tell(_: int, stage: str, __: float) -> None:
+    def show_stage(_: int, stage: str, __: float) -> None:
         if stage and stage not in stages:
             stages.append(stage)
             notify(stage)
 
-    with Pool[int](tell) as pool:
+    with Pool[int](show_stage) as pool:
         pool.start(0, command)
         while True:
             for ended in pool.wait().values():

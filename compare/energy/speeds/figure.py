@@ -51,7 +51,7 @@ def draw_curves(subjects: Subjects, curves: Sequence[Curve]) -> Picture:
                 if row == len(phases) - 1:
                     panel.set_xlabel("frequency ÷ nominal")
         panels = [panel.get_legend_handles_labels() for panel in figure.axes]
-        handles = {label: handle for found in panels for handle, label in zip(*found, strict=True)}
+        handles = {label: handle for legend in panels for handle, label in zip(*legend, strict=True)}
         figure.legend(list(handles.values()), list(handles), loc="lower center", ncols=4, frameon=False)
         caption = f"{subjects.basis}: step time, energy and energy × delay over the frequency of the core"
         return save_figure("energy-frequency", caption, figure)

@@ -71,8 +71,8 @@ def describe_best(curve: Curve) -> str:
     """One sentence: the best frequency of a program, and what it saves."""
     best, delay, ends = curve.best_energy, curve.best_delay, curve.best_range
     range_words = f" ({ends[0]:.4g} to {ends[1]:.4g} for γ from 1 to 0)" if ends and ends[0] != ends[1] else ""
-    asked = [point.frequency for point in curve.points]
-    edge = {asked[0]: ", the lowest asked", asked[-1]: ", the highest asked"}
+    frequencies = [point.frequency for point in curve.points]
+    edge = {frequencies[0]: ", the lowest asked", frequencies[-1]: ", the highest asked"}
     return (
         f"{curve.subject.title} {curve.subject.phase}: {ENERGY} at {best.frequency:.4g} × the nominal frequency"
         f"{edge.get(best.frequency, '')}{range_words}: {joules_text(best.step_j)} a step, "

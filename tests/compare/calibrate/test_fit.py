@@ -118,8 +118,8 @@ def test_what_can_be_told_is_fitted_beside_what_cannot():
     ]
     fit = fit_energy(_jitter(make_table(rows)))
     assert fit.collinear == (("ici", "dcn"),)
-    told = {each.name: each.value for each in map(convert_energy, fit.estimates)}
-    assert told == {"matrix": pytest.approx(0.6, rel=0.02), "static": pytest.approx(100, rel=0.02)}
+    fitted = {each.name: each.value for each in map(convert_energy, fit.estimates)}
+    assert fitted == {"matrix": pytest.approx(0.6, rel=0.02), "static": pytest.approx(100, rel=0.02)}
     assert fit.unseen == ("vector", "memory")
 
 
