@@ -42,6 +42,8 @@ WRONG = [
     (("--meshes", "tp8", "--engine", "slurm"), "invalid choice: 'slurm'"),
     (("--meshes", "tp8", "--jobs", "0"), "'0' is no whole number from 1"),
     (("--mess", "tp8"), "unrecognized arguments: --mess tp8"),
+    (("--meshes", "tp8", "--options", "fast"), "unknown compiler options 'fast'; choose from async-off"),
+    (("--meshes", "tp4pp2", "--microbatches", "1,two"), "'two' is no whole number from 1"),
 ]
 
 

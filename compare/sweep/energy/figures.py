@@ -39,8 +39,8 @@ _WIDE, _ROW, _OVER, _UNDER = 9.4, 0.34, 0.4, 0.5
 """Inches: of a figure, of a row, above and below a panel."""
 _SPAN = 0.8
 """A map's scale begins at this part of its end, or below: what hardly differs looks alike."""
-_MOST_WRITTEN, _DARK, _SMALL = 8, 0.45, 10
-"""Chips up to which cells have their numbers; the part of the scale above which a cell is dark; decimals below this."""
+_MOST_WRITTEN, _DARK, _SMALL = 200, 0.45, 10
+"""Cells up to which they have their numbers; the part of the scale above which a cell is dark; decimals below this."""
 _MOST_CHIPS = 256
 """Chips of one heat map; the chips of larger meshes are pooled by neighbours."""
 
@@ -227,7 +227,7 @@ def draw_chips(lines: Sequence[EnergyLine], *, name: str, title: str) -> Picture
                 norm = LogNorm(float(known[known > 0].min()), float(known.max()) * 1.0001)
             image = panel.imshow(table, aspect="auto", cmap=COLOURS, norm=norm, interpolation="nearest",
                                  extent=(-0.5, table.shape[1] - 0.5, len(names) - 0.5, -0.5))  # fmt: skip
-            if table.shape[1] <= _MOST_WRITTEN:
+            if table.size <= _MOST_WRITTEN:
                 _write(panel, table, norm)
             panel.axhline(len(names) - 1.5, color="white", linewidth=2)
             panel.set_title(heading, loc="left", fontsize=8.5)

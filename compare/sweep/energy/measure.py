@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from compare.report.compiler_options import option_of
 from compare.report.model.program import ProgramReport
 from compare.report.model.report import Report
 from compare.report.model.timing import Timing
@@ -49,7 +50,7 @@ def _with(program: ProgramSummary, energy: EnergySummary | None) -> ProgramSumma
 
 
 def measure_programs(report: Report, events: pd.DataFrame) -> Iterator[tuple[tuple[str, str, str], EnergySummary]]:
-    """(phase, arm, cell) and the energy of each modelled program that has one.
+    """(phase, arm, cell) and the energy of each arm's default program, and of those with other compiler options.
 
     events: those of the run folder's table, of all its programs.
     """
@@ -57,7 +58,8 @@ def measure_programs(report: Report, events: pd.DataFrame) -> Iterator[tuple[tup
     groups = {key: rows for key, rows in modelled.groupby(["phase", "arm", "cell"], observed=True)}
     for phase, contents in report.phases.items():
         for arm, programs in contents.arms.items():
-            for program in (programs.default, *programs.controls.values()):
+            options = (program for cell, program in programs.controls.items() if option_of(cell))
+            for program in (programs.default, *options):
                 rows = groups.get((phase, arm, program.cell))
                 if program.energy and program.timing and rows is not None and report.energy_model:
                     yield (phase, arm, program.cell), _summarize(program, program.timing, rows, report)
