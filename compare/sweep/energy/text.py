@@ -1,10 +1,12 @@
 """The energy table of a sweep: in a terminal, and as cells of its page."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
+from rich.text import Text
 
 from compare.render.terminal import console, text_width, wrap_prose
 from compare.render.units import UNKNOWN, joules_text, percent_text, time_text, watts_text
@@ -27,6 +29,9 @@ _SHORT = {
     "peak\nW": "peak W", "in vain": "in vain",
 }  # fmt: skip
 """Columns in a terminal, and their names in HEADINGS."""
+_IN_WORDS = {"tokens/s": "tokens/s", "energy of a token": "a token", "÷ best": "of the best", "W of a chip": "W a chip",
+             "in vain": "in vain"}  # fmt: skip
+"""Names in HEADINGS, and what follows the number in a line."""
 NOTE = (
     "Modelled, not measured: each with its range over the coefficients (docs/energy.md). Watts are of one chip, peaks "
     "in 1 ms. In vain: the part of a step's joules that is for inflated and induced "
@@ -58,12 +63,16 @@ def program_words(line: EnergyLine) -> str:
 
 
 def print_energy(lines: Sequence[EnergyLine], *, out: Console | None = None) -> None:
-    """One row for each program with an energy; the sweep's own table says why the others have none."""
+    """One row for each program with an energy; the sweep's own table says why the others have none.
+
+    A terminal that is too narrow for the table gets lines.
+    """
     out = out or console()
+    width = text_width(out)
     table = Table(box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False, show_edge=False)
     models = len({line.model for line in lines}) > 1
     for heading in ("layout", "phase", "program"):
-        table.add_column(heading, no_wrap=heading != "layout", overflow="fold", vertical="bottom")
+        table.add_column(heading, no_wrap=True, vertical="bottom")
     for heading in _SHORT:
         table.add_column(heading, justify="right", no_wrap=True, vertical="bottom")
     before = ""
@@ -76,8 +85,20 @@ def print_energy(lines: Sequence[EnergyLine], *, out: Console | None = None) -> 
         table.add_row(layout if layout != before else "", line.phase, plain(program_words(line)), *numbers)
         before = layout
     out.print()
-    out.print(table)
-    out.print(wrap_prose(NOTE, width=text_width(out), style="dim"))
+    if Measurement.get(out, out.options.update(max_width=10 * width), table).maximum > width:
+        out.print(*_lines(lines, width=width), sep="\n")
+    else:
+        out.print(table)
+    out.print(wrap_prose(NOTE, width=width, style="dim"))
+
+
+def _lines(lines: Sequence[EnergyLine], *, width: int) -> Iterator[Text]:
+    for line in lines:
+        if line.energy is not None:
+            row = dict(zip(HEADINGS, cells(line), strict=True))
+            numbers = (f"{row[name]} {unit}".strip() for name, unit in _IN_WORDS.items())
+            words = f"{line.model} {line.layout}, {line.phase}, {program_words(line)}: {', '.join(numbers)}"
+            yield wrap_prose(words, width=width, hang="   ")
 
 
 def _three(value: float) -> str:

@@ -68,3 +68,13 @@ def test_the_page_has_the_figures_and_says_what_does_not_fit(tmp_path):
     assert "does not fit the memory" in html
     assert "<script" not in html
     assert (tmp_path / "energy-chips-llama-3.1-8b-prefill.svg").is_file()
+
+
+def test_a_narrow_terminal_gets_lines(tmp_path):
+    lines = energy_lines(add_energy(make_sweep(tmp_path), tmp_path))
+    out = Console(width=60, record=True, file=StringIO())
+    print_energy(lines, out=out)
+    text = out.export_text()
+    assert max(map(len, text.splitlines())) <= 60
+    assert "llama-3.1-8b tp4pp2, decode, TorchXLA: " in text
+    assert "of the best" in " ".join(text.split())
