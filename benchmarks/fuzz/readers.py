@@ -40,10 +40,12 @@ from compare.timing.chrome.events import read_events
 from compare.timing.chrome.pieces import open_trace
 from compare.timing.join import profile
 from compare.timing.join.programs import read_protos
+from compare.timing.metrics.meters import summarize_files
 from compare.timing.network.astra_sim.program import play_graph
 from compare.timing.network.machines.collective import Collective
 from compare.timing.network.machines.machine_file import read_machine
 from compare.timing.network.native.times import time_collective
+from compare.timing.power.files import read_power
 from compare.timing.xplane.reader import read_file as read_profile
 from meshes.case import Case
 from meshes.checkpoint.config import model_of, read_model
@@ -206,6 +208,15 @@ def _is_timed(event: dict[str, Any]) -> bool:
     return all(type(event.get(name)) in (int, float) and 0 <= event[name] < 1e15 for name in ("ts", "dur"))
 
 
+_SAMPLES = "1757000000.5,100\n1757000001.5,-1\n1757000002,120.5\n"
+_ZEUS_LOG = "start_time,window_name,elapsed_time,gpu0_energy,gpu1_energy\n1757000000.5,prefill,2.0,200.0,400.0\n"
+_MEASUREMENT = '{"time": 2.0, "gpu_energy": {"0": 100.0}, "cpu_energy": {"0": 1.0}, "dram_energy": null}'
+
+
+def _measured_power(path: Path) -> object:
+    return summarize_files(read_power(path))
+
+
 def _time_on_machine(path: Path) -> object:
     return time_collective(read_machine(path), Collective(kind="all-reduce", num_bytes=4096))
 
@@ -306,7 +317,7 @@ def _earlier(path: Path) -> object:
     before = earlier_rows(path.parent, [])
     summary = build_summary([], options=argparse.Namespace(), arms=["jax"], before=before)
     print_sweep(summary, out=Console(file=StringIO(), width=100))
-    return sweep_table(summary), sweep_page(summary, picture=draw_ratios(summary))
+    return sweep_table(summary), sweep_page(summary, pictures=[draw_ratios(summary)])
 
 
 @cache
@@ -385,6 +396,10 @@ READERS = (
     Reader("mesh names", 7_000, lambda: _MESHES, mutate.text, lambda given, _: read_mesh(given)),
     Reader("mesh files (TOML)", 5_000, lambda: [path.read_text() for path in sorted(SPECS.glob("*.toml"))], mutate.text,
            _in_file("a.toml", lambda path: read_mesh(str(path)))),
+    Reader("samples of power (CSV)", 5_000, lambda: [_SAMPLES], mutate.text,
+           _in_file("gpu_power_0.csv", _measured_power)),
+    Reader("log of Zeus", 3_000, lambda: [_ZEUS_LOG], mutate.text, _in_file("energy.csv", _measured_power)),
+    Reader("Measurement of Zeus", 3_000, lambda: [_MEASUREMENT], mutate.text, _in_file("m.json", _measured_power)),
     Reader("machine files (TOML)", 3_000, lambda: [_MACHINE], mutate.text, _in_file("a.toml", _time_on_machine)),
     Reader("Chakra trace", 4_000, _chakra, mutate.data, _in_file("w.1.et", _play_trace)),
     Reader("network.yml", 2_000, lambda: [_NETWORK], mutate.text, _in_file("network.yml", _play_trace)),

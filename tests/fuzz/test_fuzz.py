@@ -17,6 +17,7 @@ FEW = {
     "HLO text, anywhere": 150, "HLO text, beside the collectives": 150, "a line of HLO": 300, "HLO file, gzipped": 30,
     "HLO proto": 100, "recorded passes": 20, "xplane.pb": 40, "Chrome trace as a profile": 20,
     "mesh names": 300, "mesh files (TOML)": 100, "machine files (TOML)": 100,
+    "samples of power (CSV)": 100, "log of Zeus": 100, "Measurement of Zeus": 100,
     "Chakra trace": 150, "network.yml": 60, "system.json": 60, "groups.json": 40,
     "config.json": 100, "safetensors header": 100, "case.json": 100,
     "about.json of a run": 20, "cache manifest": 50, "remedies.json": 30, "sweep.json of an earlier sweep": 20,

@@ -97,4 +97,5 @@ def _why(error: str) -> str:
 def _normalized(line: EnergyLine, best: dict[tuple[str, str], float]) -> EnergyLine:
     if line.energy is None:
         return line
-    return replace(line, efficiency=line.energy["tokens_per_j"] / best[line.model, line.phase])
+    most = best[line.model, line.phase]
+    return replace(line, efficiency=line.energy["tokens_per_j"] / most if most else None)

@@ -108,7 +108,8 @@ def _three(value: float) -> str:
 def _joules(value: float, low: float, high: float) -> str:
     """`302 µJ (211–394)`."""
     text = joules_text(value)
-    unit = value / float(text.split()[0].replace(",", "")) if value else 1.0
+    shown = float(text.split()[0].replace(",", "").replace("−", "-"))
+    unit = value / shown if shown else 1.0
     return f"{text} ({low / unit:.3g}–{high / unit:.3g})"
 
 
