@@ -1,4 +1,4 @@
-"""The figures of energy: time and joules of a step by component, and power over the step.  All modelled."""
+"""The figure of energy: time and joules of a step by component.  Modelled."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,9 +11,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from compare.render.energy.section import BREAKDOWN
 from compare.render.figures import INK, STYLE, draw_heading, heading_inches, save_figure
 from compare.render.picture import Picture
-from compare.render.time.section import POWER
 from compare.render.time.timing_section import ProgramTiming
-from compare.render.units import joules_text, span_text, time_text, watts_text
+from compare.render.units import joules_text, span_text, time_text
 from compare.report.model.energy import StepEnergy
 
 WIDE = 8.0
@@ -32,11 +31,11 @@ Known = Sequence[tuple[ProgramTiming, StepEnergy]]
 
 
 def draw_pictures(phases: Mapping[str, Sequence[ProgramTiming]]) -> list[Picture]:
-    """The figures of every phase, of its default programs with an energy."""
+    """A figure for every phase, of its default programs with an energy."""
     pictures = []
     for phase, timings in phases.items():
         known = [(timing, timing.energy) for timing in timings if timing.energy and timing.default]
-        pictures += [draw_breakdown(phase, known), draw_power(phase, known)] if known else []
+        pictures += [draw_breakdown(phase, known)] if known else []
     return pictures
 
 
@@ -101,39 +100,6 @@ def _stack(
     panel.xaxis.set_major_locator(MaxNLocator(5))
     text = joules_text if spans else time_text
     panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
-
-
-def draw_power(phase: str, known: Known) -> Picture:
-    """The mean power of each window of a step, a panel for each program, all on one scale."""
-    labels = [timing.label for timing, _ in known]
-    longest = max(timing.times.step_ns or 1 for timing, _ in known)
-    highest = max(max(energy.power_w) for _, energy in known)
-    head, height = heading_inches(labels), 0.9
-    tall = head + (height + 0.42) * len(known) + 0.25
-    with mpl.rc_context(STYLE):
-        figure, top = Figure(figsize=(WIDE, tall)), tall - head
-        draw_heading(figure, f"{phase}: power of all chips over a step, modelled", labels)
-        for index, (timing, energy) in enumerate(known):
-            top -= 0.42 + height
-            panel = figure.add_axes((1.0 / WIDE, (top + 0.05) / tall, (WIDE - 1.25) / WIDE, height / tall))
-            edges = np.append(np.arange(len(energy.power_w)) * energy.window_ns, timing.times.step_ns or 0)
-            panel.stairs(energy.power_w, edges, fill=True, color="#b9c3d0")
-            panel.stairs(energy.power_w, edges, color=INK, linewidth=0.8)
-            panel.hlines(energy.mean_w, 0, edges[-1], color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
-            panel.set_xlim(0, longest)
-            panel.set_ylim(0, highest * 1.08)
-            panel.xaxis.set_major_locator(MaxNLocator(6))
-            panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: time_text(value)))
-            panel.yaxis.set_major_locator(MaxNLocator(3))
-            panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: watts_text(value)))
-            panel.tick_params(labelbottom=index == len(known) - 1)
-            mean = span_text(energy.mean_w, energy.low_mean_w, energy.high_mean_w, unit="W")
-            peak = span_text(energy.peak_w, energy.low_peak_w, energy.high_peak_w, unit="W")
-            words = f"{_name(timing)}: mean {mean}, dashed; peak {peak}"
-            panel.set_title(words, loc="left", fontsize=9, parse_math=False)
-        window = time_text(max(energy.window_ns for _, energy in known))
-        caption = f"Modelled, not measured, {phase}: power of all chips, mean of windows of {window}"
-        return save_figure(f"energy-{phase}{POWER}", caption, figure)
 
 
 def _name(timing: ProgramTiming) -> str:

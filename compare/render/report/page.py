@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from markupsafe import Markup
 
 from compare.render.blocks import Section, Widget
+from compare.render.energy.power import power_blocks
 from compare.render.energy.section import BREAKDOWN, energy_section
 from compare.render.energy.sentence import energy_sentence
 from compare.render.glossary import GLOSSARY
@@ -23,6 +24,7 @@ from compare.render.report.torus import lay_out_torus
 from compare.render.time.section import SCRIPT, SCRIPT_HASH, time_section
 from compare.render.time.sentence import time_sentence
 from compare.render.time.timeline_strip import Strip
+from compare.render.time.timing_section import timings_by_phase
 from compare.render.units import bytes_text
 from compare.report.controls import describe_control
 from compare.report.model.codec import Json
@@ -58,7 +60,7 @@ def render_page(
         *(phase_section(report, phase) for phase in report.phases),
         controls_section(report),
         *sections,
-        time_section(report, strips=strips, pictures=of_time),
+        time_section(report, strips=strips, below_strips=power_blocks(timings_by_phase(report)), pictures=of_time),
         energy_section(report, pictures=of_energy),
         *(_story(report, phase) for phase in report.phases),
         _mesh(report),

@@ -57,9 +57,6 @@ SCRIPT_HASH = "sha256-" + b64encode(sha256(SCRIPT.encode()).digest()).decode("as
 STILL = "-strip"
 """Suffix of the names of figures that replace the strip where scripts do not run."""
 
-POWER = "-power"
-"""Suffix of the names of figures of power over a step, which are shown below the strip."""
-
 _CPU = f"{GROUPS[2]}: order, overlap and waiting, never the speed of a TPU"
 
 _MOST_PLACES = 8
@@ -73,20 +70,27 @@ _TIMES = {"step_ns": "step", "compute_ns": "compute", "communication_ns": f"comm
 _VERDICTS = ("inherent", "inflated", "induced")
 
 
-def time_section(report: Report, *, strips: Sequence[Strip] = (), pictures: Sequence[Picture] = ()) -> Section:
-    """Every phase with times; strips and pictures are for the page."""
+def time_section(
+    report: Report, *, strips: Sequence[Strip] = (), below_strips: Blocks = (), pictures: Sequence[Picture] = ()
+) -> Section:
+    """Every phase with times; strips, what is shown below them, and pictures are for the page."""
     phases = timings_by_phase(report)
     return Section(
         anchor="time",
         title="time",
         link="time",
         lead="",
-        blocks=tuple(_blocks(report, phases, strips=strips, pictures=pictures)),
+        blocks=tuple(_blocks(report, phases, strips=strips, below_strips=below_strips, pictures=pictures)),
     )
 
 
 def _blocks(
-    report: Report, phases: Mapping[str, list[ProgramTiming]], *, strips: Sequence[Strip], pictures: Sequence[Picture]
+    report: Report,
+    phases: Mapping[str, list[ProgramTiming]],
+    *,
+    strips: Sequence[Strip],
+    below_strips: Blocks,
+    pictures: Sequence[Picture],
 ) -> Iterator[Block]:
     shown = [phase for phase, timings in phases.items() if timings or any(failures(report, phase))]
     if not shown:
@@ -103,13 +107,12 @@ def _blocks(
         yield Widget(template="strips.html.j2", values={
             "phases": shown, "strips": _strips_json(strips), "still": still,
         })  # fmt: skip
-    if power := [inline_picture(picture) for picture in pictures if picture.name.endswith(POWER)]:
-        yield Widget(template="figures.html.j2", values={"pictures": power})
+    yield from below_strips
     for phase in shown:
         if places := _waits(phase, phases[phase], strips=bool(strips)):
             yield places
     yield from _timeline_differences(report, phases, strips=bool(strips))
-    others = [inline_picture(picture) for picture in pictures if not picture.name.endswith((STILL, POWER))]
+    others = [inline_picture(picture) for picture in pictures if not picture.name.endswith(STILL)]
     if others:
         figures = Widget(template="figures.html.j2", values={"pictures": others})
         yield PageOnly((Fold(summary="More figures of time", blocks=(figures,)),))

@@ -58,18 +58,26 @@ def measure_energy(
     """
     if timeline.source != "modelled" or not set(WORK_COLUMNS) <= set(timeline.events.columns):
         return None
-    chips, step_ns = timeline.num_devices / per_chip, section.per_step.step_ns
+    chips, step_ns = timeline.num_devices / per_chip, _step_ns(timeline)
     events = timeline.events[timeline.events["step"].to_numpy() >= 0]
     weights = _weights(timeline, events) / max(timeline.num_steps, 1)
-    amounts = _by_verdict(events, weights, section, shares, chips)
+    rows = event_amounts(events)
+    amounts = _by_verdict(events, rows, weights, section, shares, static_amounts(step_ns, chips=chips), chips)
     if not step_ns or not np.isfinite(amounts).all():
         return None
     power = {
-        bound: _power(events, weights, chip.rates(bound), step_ns=step_ns) + chips * chip.rates(bound)[-1]
+        bound: _power(events, weights * joules(rows, chip.rates(bound)).sum(axis=1), step_ns=step_ns)
+        + chips * chip.rates(bound)[-1]
         for bound in BOUNDS
     }
     times = _time_by_component(events, weights / timeline.num_devices, section, peaks)
     return _describe(amounts, chip, chips=chips, tokens=tokens, step_ns=step_ns, power=power, times=times)
+
+
+def _step_ns(timeline: Timeline) -> float:
+    """Mean over devices and steps; a report's is rounded to picoseconds."""
+    steps = timeline.steps[timeline.steps["device"].isin(timeline.stands_for)]
+    return float(np.average(steps["duration_ns"], weights=_weights(timeline, steps))) if len(steps) else 0.0
 
 
 def _time_by_component(events: pd.DataFrame, shares: Floats, section: Timing, peaks: Peaks) -> dict[str, float]:
@@ -91,16 +99,26 @@ def _time_by_component(events: pd.DataFrame, shares: Floats, section: Timing, pe
 
 
 def _weights(timeline: Timeline, events: pd.DataFrame) -> Floats:
-    """Of each event the devices that it stands for."""
+    """Of each event, or step, the devices that it stands for."""
     size = {device: float(len(members)) for device, members in timeline.stands_for.items()}
     devices, at = np.unique(events["device"].to_numpy(), return_inverse=True)
     weights: Floats = np.array([size.get(device, 0.0) for device in devices.tolist()])[at]
     return weights
 
 
-def _by_verdict(events: pd.DataFrame, weights: Floats, section: Timing, shares: pd.DataFrame, chips: float) -> Floats:
-    """(verdicts and rest, AMOUNTS): the work of each collective divided as its bytes are, exposed time as it is."""
-    rows = event_amounts(events)
+def _by_verdict(
+    events: pd.DataFrame,
+    rows: Floats,
+    weights: Floats,
+    section: Timing,
+    shares: pd.DataFrame,
+    static: Floats,
+    chips: float,
+) -> Floats:
+    """(verdicts and rest, AMOUNTS): the work of each collective divided as its bytes are, exposed time as it is.
+
+    rows: of the events; static: of the step's full time.
+    """
     amounts = np.zeros((len(VERDICTS_AND_REST), len(AMOUNTS)))
     comms = events["role"].eq(COMMUNICATION).to_numpy()
     collectives = events["collective"].astype("category")
@@ -110,10 +128,11 @@ def _by_verdict(events: pd.DataFrame, weights: Floats, section: Timing, shares: 
     fractions = np.nan_to_num(table.reindex(names).to_numpy(np.float64), nan=0.0)
     sums = _sum_by_code(rows[comms], weights[comms], codes[comms], len(names))
     amounts[:-1] = fractions.T @ sums
-    total = (weights[:, None] * rows).sum(axis=0) + static_amounts(section.per_step.step_ns or 0.0, chips=chips)
-    for at, verdict in enumerate(VERDICTS):
-        times = section.by_verdict.get(verdict)
-        amounts[at] += static_amounts((times.exposed_ns if times else None) or 0.0, chips=chips)
+    total = (weights[:, None] * rows).sum(axis=0) + static
+    times = [section.by_verdict.get(verdict) for verdict in VERDICTS]
+    exposed = static_amounts(np.array([(each.exposed_ns if each else None) or 0.0 for each in times]), chips=chips)
+    # A report's times are rounded: of a step that is all exposed, they can add up to more than it.
+    amounts[:-1] += exposed * min(1.0, static.sum() / max(exposed.sum(), 1e-300))
     amounts[-1] = total - amounts[:-1].sum(axis=0)
     # Differences of equal sums are not exactly 0; nothing that is counted is less.
     amounts[-1] = np.where(amounts[-1] < 1e-12 * total, 0.0, amounts[-1])
@@ -127,9 +146,8 @@ def _sum_by_code(rows: Floats, weights: Floats, codes: Ints, size: int) -> Float
     return np.stack(columns, axis=1)
 
 
-def _power(events: pd.DataFrame, weights: Floats, rates: Floats, *, step_ns: float) -> Floats:
-    """Mean dynamic watts of equal windows of a step: an event's energy is spread evenly over it, without its wait."""
-    energy = weights * joules(event_amounts(events), rates).sum(axis=1)
+def _power(events: pd.DataFrame, energy: Floats, *, step_ns: float) -> Floats:
+    """Mean dynamic watts of equal windows of a step: an event's joules are spread evenly over it, without its wait."""
     worked = np.flatnonzero(energy)
     starts = events["start_ns"].to_numpy(np.float64)[worked]
     ends = starts + events["duration_ns"].to_numpy(np.float64)[worked]

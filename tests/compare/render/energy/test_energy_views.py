@@ -9,15 +9,17 @@ from dataclasses import replace
 import pytest
 
 from compare.render.energy.figures import draw_pictures
+from compare.render.energy.power import draw_phase
 from compare.render.energy.section import energy_section
 from compare.render.energy.sentence import energy_sentence
 from compare.render.terminal import console, print_sections
 from compare.render.time.perfetto import write_trace
-from compare.render.time.timing_section import timings_by_phase
+from compare.render.time.timing_section import ProgramTiming, timings_by_phase
 from compare.render.units import span_text
 from compare.report.model.codec import decode
 from compare.report.model.energy import StepEnergy
 from compare.report.model.report import Report
+from compare.report.model.timing import StepTimes, Timing
 from tests.compare.render.chrome_trace import read
 from tests.compare.render.from_json import page
 from tests.compare.render.timelines import make_timed
@@ -122,11 +124,32 @@ def test_the_page_has_both_figures_and_keeps_the_power_by_the_strip(report):
         re.search(rf'<section id="{name}">.*?</section>', shipped, re.DOTALL)[0] for name in ("time", "energy")
     )
     for phase in PHASES:
-        assert f"figures/energy-{phase}-power" in time
+        assert f"{phase.capitalize()}: power over a step, modelled" in time
         assert f"figures/energy-{phase}-breakdown" in energy
     assert "<script" not in energy
     names = [picture.name for picture in draw_pictures(timings_by_phase(report))]
-    assert names == [f"energy-{phase}-{what}" for phase in PHASES for what in ("breakdown", "power")]
+    assert names == [f"energy-{phase}-breakdown" for phase in PHASES]
+
+
+def test_the_curves_of_a_phase_have_one_scale_and_end_with_their_steps():
+    """100 and 50 W in windows of 1 ms of 2, and 200 W in 4 ms: on 1,000 × 60 half as high, and half as wide."""
+    made = example_report()["phases"]["prefill"]["arms"]["jax"]
+
+    def timing(power, window, step):
+        energy = decode(StepEnergy, made["energy"] | {"power_w": power, "window_ns": window, "mean_w": 75})
+        times = decode(StepTimes, made["timing"]["per_step"] | {"step_ns": step})
+        section = replace(decode(Timing, made["timing"]), per_step=times)
+        return ProgramTiming(
+            phase="prefill", arm="jax", title="JAX", cell="tpu", default=True, platform=None, section=section, rows=(),
+            energy=energy,
+        )  # fmt: skip
+
+    drawn = draw_phase("prefill", [timing([100, 50], 1e6, 2e6), timing([200], 4e6, 4e6)])
+    assert [curve.area for curve in drawn.curves] == ["M0 60V30.0H250.0V45.0H500.0V60Z", "M0 60V0.0H1000.0V60Z"]
+    assert [curve.mean for curve in drawn.curves] == ["M0 37.5H500.0", "M0 37.5H1000.0"]
+    assert "4.00 ms wide and 200 W high" in drawn.words
+    assert drawn.words.startswith("Modelled for v5e:2x4, not measured: all chips together")
+    assert draw_phase("prefill", [replace(timing([1], 1e6, 1e6), energy=None)]) is None
 
 
 def test_figures_say_that_they_are_modelled_and_are_the_same_again(report):

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pandas as pd
 import pytest
 
 from compare.report.build import lay_out_mesh
+from compare.report.model.program import CollectiveRow
+from compare.report.model.timing import Timing
 from compare.report.programs import JudgedProgram
 from compare.report.rows import collective_row
 from compare.timing.energy.coefficients import COMPONENTS, UNITS, coefficients
@@ -18,18 +21,23 @@ from compare.timing.metrics.section import build_section
 from compare.timing.metrics.verdicts import verdict_shares
 from compare.timing.metrics.work import Peaks
 from compare.timing.model.schedule import model_step
-from compare.timing.timeline import WORK_COLUMNS
+from compare.timing.timeline import WORK_COLUMNS, Timeline
+from meshes.devices.generations import Generation
 
 
 def check_energy(program: JudgedProgram) -> float:
-    """Σ events + static = step, in total, by component and by verdict; the step's joules."""
+    """Of a compiled program: Σ events + static = step, in total, by component and by verdict; the step's joules."""
     assert program.module is not None
     assert program.judgement is not None
     case = program.case
     rows = [collective_row(verdict) for verdict in program.judgement.verdicts]
     timeline = model_step(program.module, program.rows, case.plan)
     section = build_section(timeline, rows=rows, mesh=lay_out_mesh(case), microbatches=case.microbatches)
-    row = case.topology.generation
+    return check_timeline(timeline, section, rows, case.topology.generation)
+
+
+def check_timeline(timeline: Timeline, section: Timing, rows: Sequence[CollectiveRow], row: Generation) -> float:
+    """The same of a modelled timeline and its metrics."""
     chip, per_chip = coefficients(row.name), row.devices
     peaks = Peaks(flops_per_s=row.bf16_flops / per_chip, memory_bytes_per_s=row.hbm_bytes_per_s / per_chip)
     energy = measure_energy(timeline, section, verdict_shares(rows), chip, per_chip=per_chip, peaks=peaks, tokens=1)
@@ -39,7 +47,7 @@ def check_energy(program: JudgedProgram) -> float:
         name: rate * math.fsum(timeline.events[column].to_numpy() * weights.to_numpy())
         for name, column, rate in zip(COMPONENTS, WORK_COLUMNS, chip.rates(), strict=False)
     }
-    chips = case.mesh.num_devices / per_chip
+    chips = timeline.num_devices / per_chip
     by_hand["static"] = chip.of["static"].value * chips * float(timeline.steps["duration_ns"].iloc[0]) / 1e9
     total = math.fsum(by_hand.values())
     assert energy.step_j == pytest.approx(total, rel=1e-9)

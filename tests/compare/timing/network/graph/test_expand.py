@@ -12,22 +12,24 @@ import pytest
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.devices.axes import read_axes
 from compare.hlo.text.module import read
+from compare.timing.metrics.section import build_section
 from compare.timing.model.hardware import Hardware
 from compare.timing.model.links import Torus
-from compare.timing.model.schedule import log_schedule
+from compare.timing.model.schedule import log_schedule, simulate
 from compare.timing.network.graph.expand import expand_log, number_ranks
 from compare.timing.network.graph.graph import COMPUTE
 from meshes.devices.generations import generation
 from meshes.devices.topology import Place
 from meshes.mesh_argument import read_mesh
 from tests.compare.timing.chakra.counting import check_trace
+from tests.compare.timing.energy.conserving import check_timeline
 from tests.places import CORPUS
 
 PROGRAMS = sorted(path.name.removesuffix(".json") for path in CORPUS.glob("*.json"))
 
 
-def expand(name):
-    """(rows by hand, rows as read, the graph): devices stand in a line, rank = device."""
+def load(name):
+    """(table by hand, module, rows as read, torus, slices): devices stand in a line."""
     by_hand = json.loads((CORPUS / f"{name}.json").read_text())
     axes = read_axes(by_hand["axes"])
     module = read(gzip.decompress((CORPUS / f"{name}.hlo.gz").read_bytes()).decode())
@@ -37,8 +39,14 @@ def expand(name):
     side = size // slices
     places = tuple(Place(number // side, number % side, 0, 0, 0) for number in range(size))
     torus = Torus(places, (side, 1, 1), (False, False, False))
+    return by_hand, module, rows, torus, slices
+
+
+def expand(name):
+    """(rows by hand, rows as read, the graph): rank = device."""
+    by_hand, module, rows, torus, slices = load(name)
     log = log_schedule(module, rows, torus, hardware=Hardware.of(generation("v5e")), slices=slices)
-    return by_hand["rows"], rows, expand_log(log, tuple(range(size)), name=name)
+    return by_hand["rows"], rows, expand_log(log, tuple(range(len(torus.places))), name=name)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -47,6 +55,14 @@ def test_every_file_holds_what_the_reader_counts(name):
     assert [hand["payload_bytes"] for hand in by_hand] == [row.payload_bytes for row in rows]
     assert [hand["executions"] for hand in by_hand] == [row.executions for row in rows]
     check_trace(graph, rows, range(graph.num_ranks))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_its_energy_is_that_of_its_events_and_of_waiting_chips(name):
+    _, module, rows, torus, slices = load(name)
+    v5e = generation("v5e")
+    timeline = simulate(module, rows, torus, hardware=Hardware.of(v5e), slices=slices, name=name)
+    assert check_timeline(timeline, build_section(timeline), (), v5e) > 0
 
 
 def test_most_rows_of_the_corpus_are_held_to_it():
