@@ -1,23 +1,31 @@
 """Measured power joined to steps: whose joules they are, worked out by hand."""
 
+import json
 from dataclasses import replace
 
+import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
 
+from compare.render.time.measured_power import power_sentences
+from compare.report.model.codec import decode, encode
+from compare.report.model.timing import Timing
 from compare.timing.metrics.measured_power import measure_power
+from compare.timing.metrics.section import build_section
 from compare.timing.metrics.verdicts import verdict_shares
 from compare.timing.power.files import PowerFiles, add_power
 from compare.timing.series import CHIP, CORE, MEMORY, POWER, TEMPERATURE, EnergyCurve, Series, add_series
 from compare.timing.tracks.tracks import DeviceTracks
+from tests.compare.report.test_schema import SHIPPED
 from tests.compare.timing.build import comm, compute, container, row, steps, timeline
 
 MS = 1_000_000
 
 
 def series(times_ms, values, device=0, component=CHIP, name="gpu_power", quantity=POWER, host=0):
-    return Series(device=device, name=name, quantity=quantity, component=component, unit="W", host=host,
+    unit = "°C" if quantity == TEMPERATURE else "W"
+    return Series(device=device, name=name, quantity=quantity, component=component, unit=unit, host=host,
                   times_ns=np.array(times_ms, float) * MS, values=np.array(values, float))  # fmt: skip
 
 
@@ -118,3 +126,23 @@ def test_samples_are_joined_by_the_wall_clock():
         ("csv: its samples begin -3,600 s from the first step: nothing is joined",),
     )
     assert "does not say when it began" in add_power(replace(made, zero_unix_ns=None), files).notes[0]
+
+
+def test_a_report_keeps_what_was_measured_and_says_it():
+    """Its section has the verdicts of the program; without meters it has no key at all."""
+    rows = [row("a", "all-reduce", "tp", 1, [[0, 1]], inherent=10, induced=30)]
+    plain = timeline([comm(0, 2 * MS, name="a")], steps(0, 10 * MS))
+    heat = series([0, 10], [40, 60], name="HBM FW Max Temperature(C)", quantity=TEMPERATURE)
+    section = build_section(replace(plain, meters=(series([0, 10], [100, 100]), heat)), rows=rows)
+    document = encode(section)
+    assert document["power"]["steps"][0]["by_verdict_j"] == {
+        "inherent": 0.05, "inflated": 0, "induced": 0.15, "unknown": 0,
+    }  # fmt: skip
+    assert decode(Timing, json.loads(json.dumps(document))) == section
+    jsonschema.validate(document["power"], SHIPPED["$defs"]["timing"]["properties"]["power"])
+    assert list(power_sentences(section.power)) == [
+        "measured: a step takes 1.00 J on 1 device, 100 W each, at most 100 W in 1 ms; measured is gpu_power. 150 mJ "
+        "are for communication that the plan does not need.",
+        "HBM FW Max Temperature: 40 °C, at most 60 °C.",
+    ]
+    assert "power" not in encode(build_section(plain, rows=rows))
