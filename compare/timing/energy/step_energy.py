@@ -165,14 +165,17 @@ def spread(amounts: Floats, begins: Floats, ends: Floats, *, window: float, coun
     """
     first, last = (np.clip((times // window).astype(np.int64), 0, count - 1) for times in (begins, ends))
     sums: Floats = np.bincount(first[first == last], weights=amounts[first == last], minlength=count).astype(np.float64)
-    across = np.flatnonzero(first < last)
-    for amount, begin, end, low, high in zip(
-        *(values[across].tolist() for values in (amounts, begins, ends, first, last)), strict=True
-    ):
-        density = amount / (end - begin)
-        sums[low] += density * ((low + 1) * window - begin)
-        sums[low + 1 : high] += density * window
-        sums[high] += density * (end - high * window)
+    across = first < last
+    amounts, begins, ends = (values[across] for values in (amounts, begins, ends))
+    first, last = first[across], last[across]
+    density = amounts / (ends - begins)
+    np.add.at(sums, first, density * ((first + 1) * window - begins))
+    np.add.at(sums, last, density * (ends - last * window))
+    # Windows between that of the start and that of the end are full: what begins in one ends in another.
+    changes = np.zeros(count + 1)
+    np.add.at(changes, first + 1, density * window)
+    np.add.at(changes, last, -density * window)
+    sums += np.cumsum(changes)[:-1]
     return sums
 
 
