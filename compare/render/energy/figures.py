@@ -6,6 +6,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from compare.render.energy.section import BREAKDOWN
@@ -23,8 +24,10 @@ _LOOK = {
     "compute": ("#33415a", ""), "memory": ("#bfd08f", "////"), "network": ("#c96a1b", "...."),
     "ici": ("#c96a1b", "...."), "dcn": ("#eebf8b", "xxxx"), "idle": ("#e3e6ea", ""), "static": ("#e3e6ea", ""),
 }  # fmt: skip
-_TIME = {"compute": "compute", "memory": "memory", "network": "network", "idle": "idle"}
-_ENERGY = {"compute": "compute", "memory": "memory", "ici": "ICI", "dcn": "DCN", "static": "static"}
+_TIME = ("compute", "memory", "network", "idle")
+_ENERGY = ("compute", "memory", "ici", "dcn", "static")
+_LEGEND = {"compute": "compute", "memory": "memory", "ici": "network: exposed time, ICI", "dcn": "DCN",
+           "static": "idle time, static energy"}  # fmt: skip
 
 
 Known = Sequence[tuple[ProgramTiming, StepEnergy]]
@@ -43,7 +46,7 @@ def draw_breakdown(phase: str, known: Known) -> Picture:
     """Two stacks of bars: what a step's time goes into, and what its energy."""
     labels = [timing.label for timing, _ in known]
     head, height = heading_inches(labels), 0.42 * len(known)
-    tall = head + 2 * (height + 1.0) + 0.05
+    tall = head + 2 * (height + 0.72) + 0.3
     left = 0.4 + 0.075 * max(len(_name(timing)) for timing, _ in known)
     with mpl.rc_context(STYLE | {"hatch.linewidth": 0.6}):
         figure, top = Figure(figsize=(WIDE, tall)), tall - head
@@ -57,35 +60,39 @@ def draw_breakdown(phase: str, known: Known) -> Picture:
         ):  # fmt: skip
             top -= 0.4 + height
             panel = figure.add_axes((left / WIDE, top / tall, (WIDE - left - 0.25) / WIDE, height / tall))
-            top -= 0.6
+            top -= 0.32
             _stack(panel, [_name(timing) for timing, _ in known], names, parts, spans=ends)
             panel.set_title(title, loc="left")
-            panel.legend(loc="upper center", bbox_to_anchor=(0.4, -0.24 / height), ncols=5, frameon=False)
+        shown = [name for name in _LEGEND if any(joules[name] for joules in of_energy)]
+        handles = [
+            Patch(facecolor=_LOOK[name][0], hatch=_LOOK[name][1], edgecolor=INK, linewidth=0.4, label=_LEGEND[name])
+            for name in shown
+        ]
+        figure.legend(handles=handles, loc="lower center", ncols=5, frameon=False)
         caption = f"Modelled, not measured, {phase}: time and energy of a step by component"
         return save_figure(f"energy-{phase}{BREAKDOWN}", caption, figure)
 
 
 def _joules(energy: StepEnergy) -> dict[str, float]:
     parts = energy.by_component_j
-    return {"compute": parts["matrix"] + parts["vector"], **{name: parts[name] for name in list(_ENERGY)[1:]}}
+    return {"compute": parts["matrix"] + parts["vector"], **{name: parts[name] for name in _ENERGY[1:]}}
 
 
 def _stack(
     panel: Axes,
     programs: Sequence[str],
-    names: Mapping[str, str],
+    names: Sequence[str],
     parts: Sequence[Mapping[str, float]],
     *,
     spans: Sequence[tuple[float, float, float]],
 ) -> None:
     """spans: of energies, least, value and most, drawn as a line; without them the parts are times."""
     rows, left = np.arange(len(programs)), np.zeros(len(programs))
-    for name, words in names.items():
+    for name in names:
         amounts = np.array([row[name] for row in parts])
         if amounts.any():
             colour, hatch = _LOOK[name]
-            panel.barh(rows, amounts, left=left, height=0.66, color=colour, hatch=hatch, edgecolor=INK, linewidth=0.4,
-                       label=words)  # fmt: skip
+            panel.barh(rows, amounts, left=left, height=0.66, color=colour, hatch=hatch, edgecolor=INK, linewidth=0.4)
             left += amounts
     furthest = left.copy()
     for row, (low, value, high) in enumerate(spans):
