@@ -109,7 +109,7 @@ def _joules(value: float, low: float, high: float) -> str:
     """`302 µJ (211–394)`."""
     text = joules_text(value)
     shown = float(text.split()[0].replace(",", "").replace("−", "-"))
-    unit = value / shown if shown else 1.0
+    unit = (value / shown if shown else 0.0) or 1.0
     return f"{text} ({low / unit:.3g}–{high / unit:.3g})"
 
 
