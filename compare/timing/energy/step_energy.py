@@ -31,8 +31,8 @@ WINDOW_NS = 1e6
 MOST_WINDOWS = 1000
 """Most windows of a report; those of a longer step are pooled."""
 
-_DIGITS = 10
-"""Significant digits of a total in joules or watts."""
+_DIGITS = 11
+"""Significant digits of a total in joules or watts: six rounded parts add up to it within 1e-9."""
 
 
 def list_coefficients(chip: Coefficients) -> EnergyModel:
@@ -127,7 +127,8 @@ def _by_verdict(
     table = shares.drop_duplicates("collective").set_index("collective")[list(VERDICTS)]
     fractions = np.nan_to_num(table.reindex(names).to_numpy(np.float64), nan=0.0)
     sums = _sum_by_code(rows[comms], weights[comms], codes[comms], len(names))
-    amounts[:-1] = fractions.T @ sums
+    # Not as a product of matrices, whose sums a library may add in another order on another machine.
+    amounts[:-1] = (fractions[:, :, None] * sums[:, None, :]).sum(axis=0)
     total = (weights[:, None] * rows).sum(axis=0) + static
     times = [section.by_verdict.get(verdict) for verdict in VERDICTS]
     exposed = static_amounts(np.array([(each.exposed_ns if each else None) or 0.0 for each in times]), chips=chips)
