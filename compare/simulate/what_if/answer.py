@@ -2,6 +2,9 @@
 
 import sys
 
+from compare.run.errors import WorkError
+from compare.run.folder.replace_folder import CASE
+from compare.run.folder.timelines import SIMULATION
 from compare.simulate.what_if.request import WhatIf
 from compare.simulate.what_if.result import simulate_run, to_json
 from compare.simulate.what_if.subjects import load_subjects
@@ -11,6 +14,7 @@ from meshes.process.command_line import print_json
 
 def answer_what_if(request: WhatIf) -> int:
     """0: every program was simulated."""
+    _check_out(request)
     subjects = load_subjects(request.run)
     results = simulate_run(request, subjects)
     written = []
@@ -27,3 +31,20 @@ def answer_what_if(request: WhatIf) -> int:
         print(*list_lines(request, results), sep="\n")
     print(*written, sep="\n", end="\n" * bool(written), file=sys.stderr if request.json else sys.stdout)
     return 0
+
+
+def _check_out(request: WhatIf) -> None:
+    """`WorkError` where `--out` would replace a run whose times are not simulated, or the one that is read."""
+    out = request.out
+    if out is None:
+        return
+    if out.resolve() == request.run.resolve():
+        raise WorkError(
+            f"--out {out} is the run itself, which stays as it is; name another folder, or write numbers and figure "
+            "into it with --into"
+        )
+    if (out / CASE).is_file() and not (out / SIMULATION).is_file():
+        raise WorkError(
+            f"--out {out} holds a run that is not simulated (no {SIMULATION} in it); name another folder; --into "
+            "writes numbers and figure into the run that is simulated"
+        )

@@ -14,6 +14,7 @@ from compare.run.folder.timelines import SIMULATION, build_timelines
 from compare.simulate.__main__ import main
 from compare.simulate.what_if.page import sections
 from compare.simulate.what_if.request import parse_what_if
+from meshes.process.command_line import run_command
 from tests.places import EXAMPLE
 
 
@@ -69,6 +70,27 @@ def test_the_written_folder_is_a_run_folder_with_the_figure_of_its_sweep(folder,
     page = (out / "report.html").read_text()
     assert "Simulated on v5e:2x4: twice the bandwidth shortens" not in page  # 0.5 % says nothing
     assert len(json.loads((out / "what-if.json").read_text())["programs"]["jax/decode/tpu"]["sweep"]) == 5
+
+
+@pytest.mark.parametrize("place", ["run", "run/../run", "link", "other"])
+def test_a_run_that_is_not_simulated_is_never_replaced(folder, tmp_path, capsys, place):
+    (tmp_path / "link").symlink_to(folder)
+    shutil.copytree(folder, tmp_path / "other")
+    target = tmp_path / place
+    before = {path: path.read_bytes() for path in sorted(target.rglob("*")) if path.is_file()}
+    with pytest.raises(SystemExit) as ended:
+        run_command(main, [str(folder), "--scale", "ici=2", "--out", str(target)])
+    printed = capsys.readouterr()
+    assert (ended.value.code, printed.out, len(printed.err.splitlines())) == (2, "", 1)
+    assert "--into" in printed.err
+    assert {path: path.read_bytes() for path in sorted(target.rglob("*")) if path.is_file()} == before
+
+
+def test_an_earlier_simulated_run_is_replaced(folder, tmp_path):
+    out = tmp_path / "out"
+    for factor in (2, 4):
+        assert main([str(folder), "--scale", f"ici={factor}", "--out", str(out)]) == 0
+    assert read_timeline(out).label == "simulated on v5e:2x4 with ici=4"
 
 
 def test_a_what_if_in_a_run_is_a_sentence_and_a_figure_of_its_page(folder, capsys):
