@@ -46,6 +46,8 @@ class Request:
     arm: str = ""
     phase: str = ""
     cell: str = ""
+    likely_phase: str = ""
+    """The one that the metric is of, taken where none was asked for and the run has it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,11 +127,21 @@ def read_subject(request: Request) -> Subject:
     `OSError`, `MetricError` or another one-line error where it cannot be read.
     """
     place = request.trace
+    if any((place / folder / CASE).is_file() for folder in ("", EXPORTED)):
+        _refuse_facts(request)
     if place.is_dir() and (place / CASE).is_file():
         return _of_run(request)
     if place.is_dir() and (place / EXPORTED / CASE).is_file():
         return _of_export(request)
     return _of_trace(request)
+
+
+def _refuse_facts(request: Request) -> None:
+    """`MetricError` where something is given that the program of a run or of an export has itself."""
+    given = {"--mesh": request.mesh, "--axes": request.axes and not request.mesh, "--hlo": request.hlo,
+             "--microbatches": request.microbatches}  # fmt: skip
+    if words := [word for word, value in given.items() if value]:
+        raise MetricError(f"{', '.join(words)}: {request.trace} has its own program and mesh; leave it out")
 
 
 def _of_run(request: Request) -> Subject:
@@ -163,8 +175,11 @@ def _of_program(program: JudgedProgram, timeline: Timeline, *, card: Card | None
 
 def _choose(run: Run, request: Request) -> JudgedProgram:
     """The one program that is meant.  `MetricError`, listing them, where there are several."""
-    words = (request.arm, request.phase, request.cell)
     compiled = [result for result in run.results if result.hlo is not None]
+    phase = request.phase
+    if not phase and any(result.phase == request.likely_phase for result in compiled):
+        phase = request.likely_phase
+    words = (request.arm, phase, request.cell)
     results = [
         result for result in compiled if all(word in ("", part) for word, part in zip(words, result.key, strict=True))
     ]

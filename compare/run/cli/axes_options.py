@@ -33,7 +33,10 @@ def hint_axes(options: argparse.Namespace, axes: Iterable[str]) -> None:
     if not (options.mesh or options.axes) and unmatched:
         hint = "The axes read ?; --axes data=2,tensor=4 (any names and sizes) or --mesh tp4dp2 names them."
     elif unmatched:
-        explanations = {":sub": "axis:sub are groups inside one axis", "?": "? are groups of none of these axes"}
+        unknown = "groups of none of these axes"
+        if hasattr(options, "hlo") and not options.hlo:
+            unknown += ", or groups that the trace does not show (--hlo FILE gives the program)"
+        explanations = {":sub": "axis:sub are groups inside one axis", "?": f"? are {unknown}"}
         words = " and ".join(explanations[word] for word in unmatched)
         hint = f"{words[0].upper()}{words[1:]}. Are the axes whole, and in order, outermost first?"
     else:

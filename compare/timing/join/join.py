@@ -34,7 +34,14 @@ class Joined:
     asides: pd.DataFrame
     """The same columns, for events beside the main line that are no communication."""
     unjoined_events: int
+    foreign_events: int
+    """Operations that are not in the program that is known for them."""
     notes: tuple[str, ...]
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether most operations are not in their program."""
+        return self.foreign_events > _MOST * (len(self.events) + len(self.asides))
 
 
 def join(raw: DeviceEvents, programs: ProfilePrograms) -> Joined:
@@ -63,6 +70,7 @@ def join(raw: DeviceEvents, programs: ProfilePrograms) -> Joined:
         events=events[~aside].reset_index(drop=True),
         asides=events[aside].reset_index(drop=True),
         unjoined_events=int(unjoined.sum()),
+        foreign_events=int(_flags(operations, "foreign")[of_event].sum()),
         notes=(
             *programs.notes, *_left_aside(raw.events, aside), *_cut(communications),
             *_foreign(raw.events, operations, of_event),

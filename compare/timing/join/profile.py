@@ -11,7 +11,7 @@ from compare.hlo.collective import Collective
 from compare.hlo.text.module import Module
 from compare.timing.errors import TimingError
 from compare.timing.join.hosts import Host, hosts_of, merge_hosts, number_by_place, read_spaces
-from compare.timing.join.join import join
+from compare.timing.join.join import Joined, join
 from compare.timing.join.profile_steps import find_steps, read_annotations
 from compare.timing.join.programs import ProfilePrograms, read_protos
 from compare.timing.platforms import tpu
@@ -45,6 +45,8 @@ def read_profile(
     marks = [find_steps(host.raw, read_annotations(host.space)) for host in hosts]
     frame = pd.concat([host_steps.frame for host_steps in marks], ignore_index=True)
     joined = join(raw, programs)
+    if hlo is not None and joined.is_foreign:
+        joined = _join_without(joined, raw, ProfilePrograms(read_protos(spaces), axes=axes, modules=modules))
     notes = [note for host in hosts for note in (*host.space.notes, *host.raw.notes)]
     notes += [note for host_steps in marks for note in host_steps.notes]
     events = add_overlap(joined.events, frame)
@@ -60,6 +62,21 @@ def read_profile(
         zero_unix_ns=spaces[0].zero_unix_ns,
         notes=tuple(dict.fromkeys((*notes, *_skipped(raw), *fewer, *_outside(events), *joined.notes))),
     )
+
+
+def _join_without(joined: Joined, raw: DeviceEvents, programs: ProfilePrograms) -> Joined:
+    """The same without the given program, where it is another's: what it says of names that it shares is wrong.
+
+    programs: those that the profile carries.
+    """
+    without = join(raw, programs)
+    if without.foreign_events == joined.foreign_events:  # of the profile's own program
+        return joined
+    note = (
+        f"the given program is another's: {joined.foreign_events} of {len(raw.events)} operations are not in it; the "
+        "profile is read without it"
+    )
+    return replace(without, notes=(note, *without.notes))
 
 
 def _check_axes(axes: Mapping[str, int], devices: Sequence[int]) -> Iterator[str]:

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from compare.export.__main__ import main as export
 from compare.metric.__main__ import main
 from compare.metric.catalog import METRICS
 from meshes.process.command_line import run_command
@@ -181,3 +182,19 @@ def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, capsys, words, complai
     assert printed.out == ""
     assert complaint in printed.err
     assert len(printed.err.splitlines()) == 1
+
+
+def test_a_run_has_its_own_mesh_and_what_is_given_beside_it_is_refused(capsys):
+    assert run(["--trace", EXAMPLE, "--metric", "avg_step_time", "--mesh", "tp8"]) == 2
+    assert "--mesh: " in (said := capsys.readouterr().err)
+    assert "has its own program and mesh" in said
+
+
+def test_the_only_program_of_an_export_is_taken_though_the_metric_is_of_another_phase(tmp_path, capsys):
+    words = ["--arm", "jax", "--phase", "decode", "--cell", "tpu"]
+    export([str(EXAMPLE), "--to", "ccl-bench", "--out", str(tmp_path / "out"), *words])
+    (folder,) = (tmp_path / "out").glob("*-tpu")
+    assert run(["--trace", folder, "--metric", "ttft"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[-1] == "-1"
+    assert "this is a decode step" in printed.err
