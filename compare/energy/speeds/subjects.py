@@ -6,8 +6,7 @@ from pathlib import Path
 from compare.report.programs import JudgedProgram
 from compare.run.errors import WorkError
 from compare.run.folder.load_run import judge_run, read_run
-from compare.run.folder.timelines import POWER, SIMULATION, read_power_file, read_simulation
-from compare.run.folder.untrusted_paths import is_inside
+from compare.run.folder.timelines import SIMULATION, find_power_file, read_power_file, read_simulation
 from compare.timing.energy.coefficients import Coefficients, coefficients
 from compare.timing.energy.speeds import Workload
 from compare.timing.energy.voltage import Voltage, read_voltage
@@ -57,7 +56,7 @@ def load_subjects(folder: Path, *, power: Path | None) -> Subjects:
     if read_simulation(folder) is not None:
         raise WorkError(f"{folder} is simulated on the machine of {SIMULATION}, whose coefficients nobody knows")
     row = run.case.topology.generation
-    given = power or (folder / POWER if is_inside(folder, folder / POWER) else None)
+    given = power or find_power_file(folder)
     chip, times = read_power_file(given, row) if given else (coefficients(row.name), None)
     voltage = read_voltage(given) if given else Voltage()
     judged = judge_run(run)

@@ -66,7 +66,7 @@ def build_timelines(programs: Sequence[JudgedProgram], *, folder: Path, power: P
     timelines, errors = dict[Key, Timeline](), dict[Key, str]()
     simulation = read_simulation(folder)
     rows = [program.case.topology.generation for program in programs if not program.result.executed]
-    given = power or (folder / POWER if is_inside(folder, folder / POWER) else None)
+    given = power or find_power_file(folder)
     chip, calibrated = (coefficients(rows[0].name) if rows else None), None
     if rows and given:
         chip, calibrated = read_power_file(given, rows[0])
@@ -82,6 +82,11 @@ def build_timelines(programs: Sequence[JudgedProgram], *, folder: Path, power: P
             errors[key] = one_line(str(error).replace(f"{folder}/", ""))
     # A machine that need not exist has no coefficients.
     return Timelines(timelines, errors, simulation is not None, None if simulation is not None else chip)
+
+
+def find_power_file(folder: Path) -> Path | None:
+    """The copy that a run folder keeps; `None` where it has none."""
+    return folder / POWER if is_inside(folder, folder / POWER) else None
 
 
 def read_power_file(path: Path, row: Generation) -> tuple[Coefficients, CalibratedTimes | None]:
@@ -118,8 +123,9 @@ def read_simulation(folder: Path) -> Simulation | None:
 def _model(program: JudgedProgram, simulation: Simulation | None, times: CalibratedTimes | None) -> Timeline:
     assert program.module is not None
     if simulation is not None:
-        name = "/".join(program.result.key)
-        return Program.of(program.module, program.rows, program.case.plan, name=name).timeline(simulation)
+        name, hardware = "/".join(program.result.key), times.hardware if times else None
+        played = Program.of(program.module, program.rows, program.case.plan, name=name, hardware=hardware)
+        return played.timeline(simulation)
     if times is None:
         return model_step(program.module, program.rows, program.case.plan)
     timeline = model_step(program.module, program.rows, program.case.plan, hardware=times.hardware)

@@ -15,7 +15,7 @@ from meshes.process.command_line import print_json
 def answer_what_if(request: WhatIf) -> int:
     """0: every program was simulated."""
     _check_out(request)
-    subjects = load_subjects(request.run)
+    subjects = load_subjects(request.run, power=request.power)
     results = simulate_run(request, subjects)
     written = []
     if request.into or request.out is not None:

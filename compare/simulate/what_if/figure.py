@@ -49,7 +49,7 @@ def draw_sweep(sweep: Sweep, results: Sequence[SubjectResult]) -> Picture:
     phases = list(dict.fromkeys(each.subject.phase for each in results))
     arms = list(dict.fromkeys(each.subject.arm for each in results))
     on = "" if sweep.word == MACHINE else f" on {results[0].machine}"
-    slices = ", ".join(dict.fromkeys(each.subject.topology for each in results))
+    slices = ", ".join(dict.fromkeys(each.subject.modelled_for for each in results))
     notes = [f"Simulated{on}, not measured; compute as modelled for {slices}; mean over devices"]
     head = heading_inches(notes)
     layout = _Layout.of(sweep, 1 + len(arms))

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from compare.timing.errors import TimingError
+from compare.timing.model.time_file import CalibratedTimes
 from compare.timing.network.machines.changes import (
     BANDWIDTH,
     DCN,
@@ -28,6 +29,7 @@ from compare.timing.network.machines.machine_file import read_machine
 from compare.timing.network.machines.tpu import tpu_machine
 from compare.timing.network.machines.words import choose_algorithm
 from compare.timing.network.programs.simulation import Simulation
+from meshes.devices.topology import Topology
 from meshes.process.command_line import Parser, command_parser, whole_number
 from meshes.process.one_line import quote
 
@@ -72,6 +74,8 @@ class WhatIf:
     """Programs on a machine."""
 
     run: Path
+    power: Path | None
+    """A user's constants of the run's chips; `None`: those that the run folder keeps, or the generation's."""
     machine: str | None
     """A file or a name; `None`: what the programs were compiled for."""
     changes: tuple[tuple[str, str], ...]
@@ -83,10 +87,13 @@ class WhatIf:
     into: bool
     json: bool
 
-    def simulation(self, topology: str) -> Simulation:
-        """For programs compiled for a topology.  Raises `TimingError`."""
+    def simulation(self, topology: str, times: CalibratedTimes | None = None) -> Simulation:
+        """For programs compiled for a topology.  Raises `TimingError`.
+
+        times: of that topology's chips; other chips have their generation's rates.
+        """
         word = self.machine or topology
-        machine = read_machine(Path(word)) if word.endswith(".toml") else tpu_machine(word)
+        machine = read_machine(Path(word)) if word.endswith(".toml") else _slice(word, topology, times)
         simulation = Simulation(machine=machine, repeat=self.repeat)
         for kind, change in self.changes:
             simulation = CHANGES[kind](simulation, *_split(change, f"--{kind}"))
@@ -97,12 +104,17 @@ class WhatIf:
             )
         return simulation
 
-    def point(self, topology: str, value: float | str) -> Simulation:
+    def point(self, topology: str, value: float | str, times: CalibratedTimes | None = None) -> Simulation:
         """At one value of the sweep.  Raises `TimingError`."""
         assert self.sweep is not None
         if self.sweep.word == MACHINE:
-            return replace(self, machine=str(value)).simulation(topology)
-        return change_point(self.simulation(topology), self.sweep, value)
+            return replace(self, machine=str(value)).simulation(topology, times)
+        return change_point(self.simulation(topology, times), self.sweep, value)
+
+
+def _slice(name: str, topology: str, times: CalibratedTimes | None) -> Machine:
+    is_alike = times is not None and Topology.parse(name).generation == Topology.parse(topology).generation
+    return tpu_machine(name, times=times if is_alike else None)
 
 
 def scale_by(simulation: Simulation, word: str, value: str) -> Simulation:
@@ -167,6 +179,11 @@ def what_if_parser() -> Parser:
         help="a TOML file, or a TPU slice like v6e:2x4 (default: what the programs were compiled for)",
     )  # fmt: skip
     parser.add_argument(
+        "--power", metavar="FILE", type=Path,
+        help="constants of the chips that the programs were compiled for, as TOML (docs/calibration.md; default: those "
+        "that RUN keeps, or the generation's)",
+    )  # fmt: skip
+    parser.add_argument(
         "--scale", metavar="WORD=X,…", action="append", default=[],
         help=f"times X: {'; '.join(f'{word}: {what}' for word, what in SCALES.items())}; compute: the speed of ranks",
     )  # fmt: skip
@@ -227,6 +244,7 @@ def _read(options: argparse.Namespace) -> WhatIf:
         raise TimingError("--points belongs to --sweep")
     return WhatIf(
         run=options.run,
+        power=options.power,
         machine=options.machine,
         changes=tuple(changes),
         repeat=options.repeat,

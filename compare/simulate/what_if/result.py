@@ -58,7 +58,7 @@ def simulate_run(request: WhatIf, subjects: Sequence[Subject]) -> list[SubjectRe
     def speed_up(subject: Subject, factor: float) -> Outcome:
         key = id(subject), factor
         if key not in faster:
-            simulation = request.simulation(subject.topology)
+            simulation = request.simulation(subject.topology, subject.times)
             if factor != 1:
                 machine = scale_machine(simulation.machine, BANDWIDTH, factor)
                 simulation = replace(simulation, machine=machine)
@@ -74,8 +74,8 @@ def simulate_run(request: WhatIf, subjects: Sequence[Subject]) -> list[SubjectRe
     induced = compare_frameworks(subjects, speed_up, _find_enough, _MOST_FACTOR)
     results = []
     for subject in subjects:
-        simulation = request.simulation(subject.topology)
-        own = Simulation(machine=tpu_machine(subject.topology))
+        simulation = request.simulation(subject.topology, subject.times)
+        own = Simulation(machine=tpu_machine(subject.topology, times=subject.times))
 
         def matters(factor: float, subject: Subject = subject) -> bool:
             return _shortened(speed_up(subject, factor), speed_up(subject, 2 * factor)) >= NO_LONGER_MATTERS
@@ -100,7 +100,9 @@ def simulate_run(request: WhatIf, subjects: Sequence[Subject]) -> list[SubjectRe
 
 def _sweep(subject: Subject, request: WhatIf) -> tuple[tuple[float | str, Outcome], ...]:
     values = request.sweep.values if request.sweep else ()
-    return tuple((value, simulate_subject(subject, request.point(subject.topology, value))) for value in values)
+    return tuple(
+        (value, simulate_subject(subject, request.point(subject.topology, value, subject.times))) for value in values
+    )
 
 
 def _find_enough(matters: Callable[[float], bool]) -> float | None:

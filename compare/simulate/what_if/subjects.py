@@ -8,8 +8,10 @@ from compare.report.model.program import ProgramReport
 from compare.report.programs import JudgedProgram
 from compare.run.folder.load_run import JudgedRun, judge_run, read_run
 from compare.run.folder.replace_folder import CASE
+from compare.run.folder.timelines import find_power_file, read_power_file
 from compare.timing.errors import TimingError
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS, verdict_shares
+from compare.timing.model.time_file import CalibratedTimes
 from compare.timing.network.graph.graph import COMPUTE
 from compare.timing.network.programs.simulation import Program, Simulation, list_exposed
 
@@ -28,6 +30,8 @@ class Subject:
     phase: str
     cell: str
     topology: str
+    times: CalibratedTimes | None = None
+    """Constants of the run's chips from a power file; `None`: the generation's."""
     program: Program
     shares: Mapping[str, Mapping[str, float]]
     """By collective, the fraction of its bytes of each verdict."""
@@ -40,6 +44,11 @@ class Subject:
     @property
     def name(self) -> str:
         return f"{self.title} {self.phase}"
+
+    @property
+    def modelled_for(self) -> str:
+        """`v5e:2x4 (calibrated on our pod, June)`."""
+        return f"{self.topology} ({self.times.words})" if self.times else self.topology
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,24 +72,30 @@ class Outcome:
         return sum(self.exposed_ns[verdict] for verdict in AVOIDABLE)
 
 
-def load_subjects(folder: Path) -> list[Subject]:
-    """The default programs of a run folder.  `TimingError` where none can be simulated."""
+def load_subjects(folder: Path, *, power: Path | None = None) -> list[Subject]:
+    """The default programs of a run folder.  `TimingError` where none can be simulated.
+
+    power: a user's file instead of the one that the folder keeps.
+    """
     if folder.is_dir() and not (folder / CASE).is_file():
         raise TimingError(f"{folder} holds neither a run ({CASE}) nor a Chakra trace (name.0.et, name.1.et …)")
-    judged = judge_run(read_run(folder))
+    run = read_run(folder)
+    given = power or find_power_file(folder)
+    times = read_power_file(given, run.case.topology.generation)[1] if given else None
+    judged = judge_run(run)
     report = judged.report()
     by_key = {program.result.key: program for program in judged.programs}
     subjects = []
     for phase, entry in report.phases.items():
         for arm, programs in entry.arms.items():
-            subject = _subject(judged, by_key, phase, programs.default, arm)
+            subject = _subject(judged, by_key, phase, programs.default, arm, times)
             if subject is None:
                 continue
             cell = entry.compared_cells.get(arm)
             if cell is not None:
                 compared = programs.cell(cell)
                 if compared.totals is not None and compared.totals.framework_induced is not None:
-                    other = subject if cell == subject.cell else _subject(judged, by_key, phase, compared, arm)
+                    other = subject if cell == subject.cell else _subject(judged, by_key, phase, compared, arm, times)
                     subject = replace(subject, compared=other)
             subjects.append(subject)
     if not subjects:
@@ -89,8 +104,9 @@ def load_subjects(folder: Path) -> list[Subject]:
 
 
 def _subject(
-    judged: JudgedRun, by_key: Mapping[tuple[str, str, str], JudgedProgram], phase: str, report: ProgramReport, arm: str
-) -> Subject | None:
+    judged: JudgedRun, by_key: Mapping[tuple[str, str, str], JudgedProgram], phase: str, report: ProgramReport,
+    arm: str, times: CalibratedTimes | None,
+) -> Subject | None:  # fmt: skip
     program = by_key.get((arm, phase, report.cell))
     if program is None or program.module is None:
         return None
@@ -101,7 +117,14 @@ def _subject(
         phase=phase,
         cell=report.cell,
         topology=program.case.topology.name,
-        program=Program.of(program.module, program.rows, program.case.plan, name="/".join(program.result.key)),
+        times=times,
+        program=Program.of(
+            program.module,
+            program.rows,
+            program.case.plan,
+            name="/".join(program.result.key),
+            hardware=times.hardware if times else None,
+        ),
         shares={
             str(name): {verdict: float(row[verdict]) for verdict in VERDICTS}
             for name, row in table.iterrows()

@@ -15,7 +15,7 @@ MOST_BEST = 8
 def list_lines(request: WhatIf, results: Sequence[SubjectResult]) -> Iterator[str]:
     """Programs by phase, then what bandwidth would change."""
     machines = dict.fromkeys(each.machine for each in results)
-    slices = dict.fromkeys(each.subject.topology for each in results)
+    slices = dict.fromkeys(each.subject.modelled_for for each in results)
     yield f"Simulated on {'; '.join(machines)}, not measured; compute lasts as modelled for {', '.join(slices)}"
     rows = [row for each in results for row in _rows(each, request.sweep)]
     width = max(20, *(len(name) + 1 for name, _ in rows))

@@ -10,19 +10,23 @@ from compare.render.report.show import PAGE
 from compare.run.folder import replace_folder, run_folder
 from compare.run.folder.load_run import is_judged, read_run
 from compare.run.folder.run_folder import WHAT_IF
-from compare.run.folder.timelines import SIMULATION
+from compare.run.folder.timelines import SIMULATION, copy_power
 from compare.simulate.what_if.figure import draw_sweep
 from compare.simulate.what_if.page import sections
 from compare.simulate.what_if.request import WhatIf
 from compare.simulate.what_if.result import SubjectResult, to_json
+from meshes.devices.topology import Topology
 from meshes.process import atomic_files
 
 
 def write_run(request: WhatIf, results: Sequence[SubjectResult], target: Path) -> list[Path]:
     """The files to look at.  A folder that holds something else is left as it is (`WorkError`)."""
-    simulation = request.simulation(results[0].subject.topology)
+    subject = results[0].subject
+    simulation = request.simulation(subject.topology, subject.times)
     with replace_folder.open_replacement(target) as scratch:
         run_folder.copy_run(request.run, scratch)
+        if request.power is not None:
+            copy_power(request.power, scratch, Topology.parse(subject.topology).generation)
         (scratch / SIMULATION).write_text(json.dumps(simulation.to_json(), indent=1) + "\n")
         written = write_result(request, results, scratch)
         report = judge_and_draw(read_run(scratch), scratch, sections=sections(scratch))

@@ -51,6 +51,11 @@ class CalibratedTimes:
     calibrated_on: str
     """Empty: the file does not say."""
 
+    @property
+    def words(self) -> str:
+        """Behind the name of a slice: `calibrated on our pod, June`."""
+        return f"calibrated on {self.calibrated_on}" if self.calibrated_on else "calibrated"
+
 
 def read_times(path: Path, row: Generation) -> CalibratedTimes | None:
     """A file's constants for chips of this generation; `None` where it has no table `[time]`.

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from compare.timing.errors import TimingError
 from compare.timing.model.hardware import Hardware
+from compare.timing.model.time_file import CalibratedTimes
 from compare.timing.network.machines.machine import (
     FULLY_CONNECTED,
     KINDS,
@@ -30,10 +31,13 @@ from compare.timing.network.machines.machine import (
 from meshes.devices.topology import Topology
 
 
-def tpu_machine(name: str) -> Machine:
-    """`"v6e:2x4"`, or `"2xv5e:4x4"` for two slices.  Raises `MeshError` for an unknown name."""
+def tpu_machine(name: str, *, times: CalibratedTimes | None = None) -> Machine:
+    """`"v6e:2x4"`, or `"2xv5e:4x4"` for two slices.  Raises `MeshError` for an unknown name.
+
+    times: measured on chips of this generation, instead of its fitted rates; the machine's name says so.
+    """
     topology = Topology.parse(name)
-    rates = Hardware.of(topology.generation)
+    rates = times.hardware if times else Hardware.of(topology.generation)
     dims = [
         Dim(kind=RING if wraps else LINE, size=side, bytes_per_ns=rates.link_bytes_per_ns, latency_ns=rates.hop_ns)
         for side, wraps in zip(topology.shape, topology.wraps, strict=True)
@@ -53,7 +57,7 @@ def tpu_machine(name: str) -> Machine:
         raise TimingError(f"{name} is one device, which has nobody to talk to")
     algorithms = tuple(Algorithm(TWO_WAY_RING if dim.kind == RING else RING) for dim in dims)
     return Machine(
-        name=topology.name,
+        name=f"{topology.name} ({times.words})" if times else topology.name,
         dims=tuple(dims),
         algorithms=Algorithms.alike(algorithms),
         launch_ns=rates.launch_ns,

@@ -12,6 +12,7 @@ from compare.timing.arrays import Floats
 from compare.timing.errors import TimingError
 from compare.timing.intervals import Union, exposed_shares
 from compare.timing.model.algorithms import Algorithm, read_algorithm
+from compare.timing.model.hardware import Hardware
 from compare.timing.model.schedule import log_step
 from compare.timing.network.engine.game import Played
 from compare.timing.network.engine.plan import Plan as Layout
@@ -80,9 +81,11 @@ class Program:
     """By the shape of machines: dims, algorithms, copies."""
 
     @classmethod
-    def of(cls, module: Module, rows: Sequence[Collective], plan: Plan, *, name: str) -> "Program":
-        """`TimingError` where it cannot be expanded."""
-        log = log_step(module, rows, plan)
+    def of(
+        cls, module: Module, rows: Sequence[Collective], plan: Plan, *, name: str, hardware: Hardware | None = None
+    ) -> "Program":
+        """`TimingError` where it cannot be expanded.  hardware: as of `model_step`."""
+        log = log_step(module, rows, plan, hardware=hardware)
         ranks = number_ranks(plan)
         return cls(
             expand_log(log, ranks, name=name),

@@ -110,7 +110,7 @@ def test_enough_bandwidth_is_where_doubling_no_longer_pays(subjects):
     ],
 )
 def test_a_bad_machine_is_one_line(subjects, words, why, capsys, monkeypatch):
-    monkeypatch.setattr("compare.simulate.what_if.answer.load_subjects", lambda _: subjects)
+    monkeypatch.setattr("compare.simulate.what_if.answer.load_subjects", lambda _, power: subjects)
     with pytest.raises(SystemExit) as ended:
         run_command(main, [str(RUN), *words])
     assert ended.value.code == 2
@@ -127,7 +127,7 @@ def test_a_file_that_does_not_fit_is_named(subjects, tmp_path):
 
 
 def test_what_cannot_be_written_prints_nothing(subjects, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("compare.simulate.what_if.answer.load_subjects", lambda _: subjects[:1])
+    monkeypatch.setattr("compare.simulate.what_if.answer.load_subjects", lambda _, power: subjects[:1])
     path = tmp_path / "file"
     path.write_text("mine")
     with pytest.raises(SystemExit) as ended:
@@ -138,7 +138,7 @@ def test_what_cannot_be_written_prints_nothing(subjects, tmp_path, capsys, monke
 
 
 def test_the_answer_as_json_names_every_program(subjects, capsys, monkeypatch):
-    monkeypatch.setattr("compare.simulate.what_if.answer.load_subjects", lambda _: subjects)
+    monkeypatch.setattr("compare.simulate.what_if.answer.load_subjects", lambda _, power: subjects)
     assert main([str(RUN), "--json", "--sweep", "ici=0.5:2:log", "--points", "3"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert list(answer["programs"]) == [

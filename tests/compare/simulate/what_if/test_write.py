@@ -10,7 +10,7 @@ from compare.report.programs import judge_programs
 from compare.run.errors import WorkError
 from compare.run.folder.load_run import read_run
 from compare.run.folder.run_folder import copy_run
-from compare.run.folder.timelines import SIMULATION, build_timelines
+from compare.run.folder.timelines import POWER, SIMULATION, build_timelines
 from compare.simulate.__main__ import main
 from compare.simulate.what_if.page import sections
 from compare.simulate.what_if.request import parse_what_if
@@ -48,6 +48,56 @@ def test_a_run_folder_with_a_machine_has_times_simulated_on_it(folder):
 def count_executions(timeline):
     events = timeline.events[timeline.events["device"].eq(0) & timeline.events["role"].eq("communication")]
     return {name: count for name, count in events["collective"].value_counts().items() if count}
+
+
+POWER_FILE = (
+    'generation = "v5e"\ncalibrated-on = "our pod, June"\n[time.link_bytes_per_s]\nvalue = 18.65e9\nunit = "byte/s"\n'
+    '[time.memory_bytes_per_s]\nvalue = 4e11\nunit = "byte/s"\n[time.launch_s]\nvalue = 9e-6\nunit = "s"\n'
+)
+"""Slower links, memory and launches than v5e's."""
+
+
+@pytest.mark.parametrize("place", ["kept", "given"])
+def test_on_its_own_slice_a_calibrated_run_takes_as_long_as_modelled(folder, tmp_path, capsys, place):
+    generation = read_timeline(folder)
+    path = (folder if place == "kept" else tmp_path) / POWER
+    path.write_text(POWER_FILE)
+    words = ["--power", str(path)] if place == "given" else []
+    assert main([str(folder), *words, "--json", "--out", str(tmp_path / "out")]) == 0
+    program = json.loads(capsys.readouterr().out)["programs"]["jax/decode/tpu"]
+    (folder / POWER).write_text(POWER_FILE)
+    modelled = read_timeline(folder).steps["duration_ns"].max()
+    assert modelled > 1.2 * generation.steps["duration_ns"].max()
+    assert program["step_ns"] == pytest.approx(modelled, rel=2e-6)
+    assert program["on_own"] is None
+    assert program["machine"] == "v5e:2x4 (calibrated on our pod, June)"
+    simulated = read_timeline(tmp_path / "out")
+    assert simulated.label == "simulated on v5e:2x4 (calibrated on our pod, June)"
+    assert simulated.steps["duration_ns"].max() == pytest.approx(modelled, rel=2e-6)
+
+
+def test_other_chips_have_the_rates_of_their_generation_and_the_calibrated_compute(folder, capsys):
+    """Alone the link's rate and the launch are of the machine, and a machine of v6e has its own."""
+    assert main([str(folder), "--machine", "v6e:2x4", "--json"]) == 0
+    plain = json.loads(capsys.readouterr().out)["programs"]["jax/decode/tpu"]
+    (folder / POWER).write_text(POWER_FILE)
+    assert main([str(folder), "--machine", "v6e:2x4", "--json"]) == 0
+    calibrated = json.loads(capsys.readouterr().out)["programs"]["jax/decode/tpu"]
+    assert calibrated["machine"] == "v6e:2x4"
+    assert calibrated["link_bytes_per_ns"] == plain["link_bytes_per_ns"]
+    assert calibrated["compute_ns"] > 1.2 * plain["compute_ns"]
+    assert main([str(folder), "--machine", "v6e:2x4"]) == 0
+    head = "Simulated on v6e:2x4, not measured; compute lasts as modelled for v5e:2x4 (calibrated on our pod, June)"
+    assert capsys.readouterr().out.splitlines()[0] == head
+
+
+def test_a_power_file_of_other_chips_is_one_line(folder, tmp_path, capsys):
+    (tmp_path / "v4.toml").write_text(POWER_FILE.replace("v5e", "v4"))
+    with pytest.raises(SystemExit) as ended:
+        run_command(main, [str(folder), "--power", str(tmp_path / "v4.toml")])
+    printed = capsys.readouterr()
+    assert (ended.value.code, printed.out, len(printed.err.splitlines())) == (2, "", 1)
+    assert "v4.toml: generation: " in printed.err
 
 
 @pytest.mark.parametrize("words", ["[]", '{"machine": {}, "repeat": 1, "compute": 1}', "{"])
