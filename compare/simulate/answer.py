@@ -1,6 +1,6 @@
 """What `compare.simulate` answers: cycles by ASTRA-sim's rules, or ns by our own."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compare.simulate.request import Request
 from compare.timing.network.astra_sim.replay import count_cycles, time_messages
@@ -17,7 +17,9 @@ class Answer:
     arrivals: tuple[float, ...] = ()
     """Of messages."""
     passes: tuple[times.Pass, ...] = ()
-    """Of one chunk of a collective, in our own model."""
+    """Of one chunk of a collective, in our own model; their dims are the machine's."""
+    launch_ns: float = 0.0
+    """Before the first pass, in our own model."""
 
     def to_json(self) -> dict[str, object]:
         """`{"cycles": 28081}`, or ns with what they are made of."""
@@ -27,11 +29,12 @@ class Answer:
         if self.arrivals:
             return answer | {"arrivals": [round(ns, 3) for ns in self.arrivals]}
         return answer | {
+            "launch_ns": round(self.launch_ns, 3),
             "passes": [
                 {"collective": each.kind, "dim": each.dim, "algorithm": each.algorithm,
                  "bytes": round(each.num_bytes, 3), "steps": each.steps, "ns": round(each.ns, 3)}
                 for each in self.passes
-            ]
+            ],
         }  # fmt: skip
 
 
@@ -48,4 +51,6 @@ def answer_request(request: Request) -> Answer:
         return Answer(as_astra_sim=False, total=max(arrivals), arrivals=arrivals)
     total = times.time_collective(machine, collective)
     passes = times.list_passes(machine, collective, collective.num_bytes / machine.chunks)
-    return Answer(as_astra_sim=False, total=total, passes=tuple(passes))
+    dims = times.list_group_dims(machine, collective.group)
+    of_machine = tuple(replace(each, dim=dims[each.dim]) for each in passes)
+    return Answer(as_astra_sim=False, total=total, passes=of_machine, launch_ns=machine.launch_ns)

@@ -30,6 +30,15 @@ Value = TypeVar("Value")
 _MOST_BYTES = 2**62
 _MEMORY = 2765.0
 """Of the runs in docs/network.md, as astra-sim: there is no default there."""
+_USAGE = """python -m compare.simulate --collective KIND --bytes N (--machine FILE|NAME | --dims …) [options below]
+       python -m compare.simulate --pairs A-B,C-D:BYTES (--machine FILE|NAME | --dims …) [options below]
+       python -m compare.simulate RUN [--machine FILE|NAME] [--scale WORD=X,…] [--set KEY=VALUE] [--algorithm KIND=WORD]
+           [--repeat N] [--sweep …] [--best] [--out DIR] [--into]
+           the programs of a run folder; all options: python -m compare.simulate RUN --help
+       python -m compare.simulate FOLDER [--machine FILE|NAME] [--as astra-sim] [--out FILE.json.gz]
+           a Chakra trace, or a run by ASTRA-sim's rules; all options:
+           python -m compare.simulate FOLDER --as astra-sim --help
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +71,13 @@ def _parser() -> Parser:
         example="--collective all-reduce --bytes 1048576 --dims ring:4,ring:2 --bandwidth 90,90 --latency 1000,1000 "
         "--as astra-sim",
     )
-    what = parser.add_mutually_exclusive_group(required=True)
+    parser.usage = _USAGE
+    what = parser.add_mutually_exclusive_group()
     what.add_argument("--collective", choices=KINDS, help="over all ranks, or over --group")
     what.add_argument(
-        "--pairs", metavar="A-B,C-D:BYTES", help="messages, sent at once; of --bytes, or of their own number of bytes"
+        "--pairs",
+        metavar="A-B,C-D:BYTES",
+        help="messages, sent at once; one without a number of bytes has --bytes, or else the number of the next",
     )
     parser.add_argument(
         "--bytes", metavar="N", type=_bytes, help="a rank's input; of an all-gather its shard (ASTRA-sim's comm_size)"
@@ -110,6 +122,11 @@ def _read(options: argparse.Namespace, parser: Parser) -> Request:
     as_astra_sim = options.rules == ASTRA_SIM
     if options.aware and not as_astra_sim:
         parser.error("--aware belongs to --as astra-sim")
+    if not options.collective and not options.pairs:
+        parser.error(
+            "nothing to simulate; write --collective or --pairs, or first of all a run folder or a folder with a "
+            "Chakra trace, like compare.simulate docs/example-run"
+        )
     if options.bytes is None and (options.collective or ":" not in options.pairs):
         parser.error("--bytes is not given; write --bytes 1048576")
     if options.group and not options.collective:
@@ -119,7 +136,7 @@ def _read(options: argparse.Namespace, parser: Parser) -> Request:
     collective = (
         Collective(kind=options.collective, num_bytes=options.bytes, group=group) if options.collective else None
     )  # fmt: skip
-    messages = tuple(_message(word, options.bytes) for word in options.pairs.split(",")) if options.pairs else ()
+    messages = _messages(options.pairs.split(","), options.bytes) if options.pairs else ()
     return Request(
         machine=machine,
         collective=collective,
@@ -184,11 +201,21 @@ def _dim(word: str) -> tuple[str, int]:
     return parse_kind(kind), int(size)
 
 
-def _message(word: str, num_bytes: int | None) -> Message:
-    match = re.fullmatch(r"\s*(\d{1,9})-(\d{1,9})(?::(\d{1,18}))?\s*", word, re.ASCII)
-    if not match or (match[3] is None and num_bytes is None):
-        raise TimingError(f"--pairs: {quote(word)} is no message; write sender-receiver, like 0-4, or 0-4:1048576")
-    return Message(int(match[1]), int(match[2]), int(match[3]) if match[3] else num_bytes or 0)
+def _messages(words: Sequence[str], num_bytes: int | None) -> tuple[Message, ...]:
+    """A message without a number of bytes has `num_bytes`; where that is `None`, the number of the next one."""
+    messages: list[Message] = []
+    following: int | None = None
+    for word in reversed(words):
+        match = re.fullmatch(r"\s*(\d{1,9})-(\d{1,9})(?::(\d{1,18}))?\s*", word, re.ASCII)
+        if not match:
+            raise TimingError(f"--pairs: {quote(word)} is no message; write sender-receiver, like 0-4, or 0-4:1048576")
+        if match[3] is not None:
+            following = int(match[3])
+        size = following if match[3] is not None or num_bytes is None else num_bytes
+        if size is None:
+            raise TimingError(f"--pairs: {quote(word)} has no bytes; write {word.strip()}:1048576, or --bytes 1048576")
+        messages.append(Message(int(match[1]), int(match[2]), size))
+    return tuple(reversed(messages))
 
 
 def _list(text: str, name: str, read: Callable[[str], Value]) -> list[Value]:

@@ -56,6 +56,54 @@ def test_messages_of_several_sizes(capsys):
     }  # fmt: skip
 
 
+def test_a_message_without_bytes_has_those_of_the_next_or_of_bytes(capsys):
+    """A step of the model: 10 ns a hop, 1 byte a ns."""
+    ring = ("--dims", "ring:8", "--bandwidth", "1", "--latency", "10")
+    assert answer(capsys, "--pairs", "0-1,2-3,4-5:400,6-7:50", *ring)["arrivals"] == [410, 410, 410, 60]
+    assert answer(capsys, "--pairs", "0-1,4-5:400,6-7", "--bytes", "30", *ring)["arrivals"] == [40, 410, 40]
+
+
+def test_the_lines_add_up_to_the_time(capsys):
+    words = ("--collective", "all-reduce", "--bytes", "1048576", "--machine", "v6e:2x4")
+    main(list(words))
+    total, machine, *parts = capsys.readouterr().out.splitlines()
+    assert machine.startswith("machine: ")
+    assert parts[0] == "  launch: 5,096.2 ns"
+    ns = [float(line.removesuffix(" ns").rpartition(" ")[2].replace(",", "")) for line in parts]
+    assert sum(ns) == pytest.approx(float(total.partition(" ns")[0].replace(",", "")), abs=0.2)
+    found = answer(capsys, *words)
+    assert found["launch_ns"] + sum(each["ns"] for each in found["passes"]) == pytest.approx(found["ns"], abs=0.01)
+
+
+def test_a_group_is_in_the_dim_of_the_machine(capsys):
+    words = ("--collective", "all-reduce", "--bytes", "1048576", "--machine", "v5e:2x4", "--group", "0,2,4,6")
+    assert [each["dim"] for each in answer(capsys, *words)["passes"]] == [1]
+    main(list(words))
+    assert "  all-reduce in dim 1, ring: " in capsys.readouterr().out
+
+
+def test_the_help_names_the_three_forms_and_where_their_help_is(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    words = " ".join(capsys.readouterr().out.split())
+    for form in ("RUN [--machine FILE|NAME] [--scale", "FOLDER [--machine", "RUN --h", "FOLDER --as astra-sim --h"):
+        assert f"python -m compare.simulate {form}" in words
+    for option in ("--sweep", "--best", "--into", "--out DIR"):
+        assert f"[{option}" in words
+    for command in (["RUN", "--help"], ["FOLDER", "--as", "astra-sim", "--help"]):
+        with pytest.raises(SystemExit) as ended:
+            main(command)
+        assert ended.value.code == 0
+
+
+def test_the_formula_of_halving_doubling_on_a_switch(capsys):
+    """Every swap goes two hops; S/2, S/4 and S/8 one way, and back."""
+    words = ("--dims", "switch:8", "--bandwidth", "90", "--latency", "1000", "--algorithm", "halving-doubling")
+    found = answer(capsys, "--collective", "all-reduce", "--bytes", "1048576", *words)
+    assert found["ns"] == pytest.approx(2 * (3 * 2 * 1000 + 1048576 * (1 / 2 + 1 / 4 + 1 / 8) / 90), abs=0.001)
+    assert "twice Σ_{k=1..L} (hα + S/2^k B); h = 1, switch 2;" in (ROOT / "docs/network.md").read_text(encoding="utf-8")
+
+
 def test_a_tpu_slice_by_name(capsys):
     words = ("--collective", "all-gather", "--bytes", "1048576", "--machine", "v6e:2x4")
     main(list(words))
@@ -77,7 +125,7 @@ def test_a_machine_of_a_file(capsys, tmp_path):
 ONE = ("--collective", "all-reduce", "--bytes", "1000")
 RING = ("--dims", "ring:4", "--bandwidth", "1", "--latency", "1")
 WRONG = [
-    ((), "one of the arguments --collective --pairs is required"),
+    ((), "write --collective or --pairs, or first of all a run folder or a folder with a Chakra trace"),
     (("--collective", "broadcast", *TORUS), "invalid choice: 'broadcast'"),
     (("--collective", "all-reduce", *RING), "--bytes is not given; write --bytes 1048576"),
     ((*ONE,), "one of --machine and --dims is given"),
@@ -108,7 +156,9 @@ WRONG = [
     (("--pairs", "0-4", *RING, "--bytes", "1"), "pairs: rank 4 is not on this machine"),
     (("--pairs", "1-1", *RING, "--bytes", "1"), "rank 1 sends to itself"),
     (("--pairs", "0-1", *RING, "--bytes", "1", "--group", "0,1"), "--group belongs to --collective"),
-    (("--pairs", "0-1:5,2-3", *RING), "'2-3' is no message"),
+    (("--pairs", "0-1:5,2-3", *RING), "'2-3' has no bytes; write 2-3:1048576, or --bytes 1048576"),
+    ((*ONE, "--machine", "v5e:2x4", "--group", "1,3,0,2"), "with rank 1 a group is 0,1 (dim 0), 1,3,5,7 (dim 1)"),
+    ((*ONE, "--machine", "v6e:16x16", "--group", "3,4"), "is 0,1,2,…,15 (dim 0), 3,19,35,…,243 (dim 1), or all"),
     ((*ONE, "--machine", "v9:2x4"), "unknown TPU generation 'v9'"),
     ((*ONE, "--machine", "v6e:1x1"), "v6e:1x1 is one device"),
     ((*ONE, "--machine", "nowhere.toml"), "nowhere.toml: No such file or directory"),

@@ -170,7 +170,7 @@ def what_if_parser() -> Parser:
     parser = command_parser(
         "compare.simulate",
         "Play the compiled programs of a run on a machine that need not exist: step times, exposed communication by "
-        "verdict.  Without RUN, one collective alone: see --help.",
+        "verdict.  Other forms: python -m compare.simulate --help.",
         example="docs/example-run --machine v5e:2x4 --sweep ici=0.25:8:log --out what-if",
     )
     parser.add_argument("run", metavar="RUN", type=Path, help="a run folder: case.json, and <arm>/<phase>/<cell>/")

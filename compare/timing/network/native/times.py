@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from compare.timing.errors import TimingError
 from compare.timing.network.machines.collective import Collective, Message
@@ -19,6 +20,9 @@ from compare.timing.network.machines.machine import (
 from compare.timing.network.native.loads import route_links
 from compare.timing.network.native.steps import Step, list_steps
 from compare.timing.network.queues import Visit, serve_chunks
+
+_MOST_RANKS = 8
+"""That a message lists of a group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,15 +114,11 @@ def keep_dims(machine: Machine, group: tuple[int, ...] | None) -> Machine:
     """The machine of a group: the dims in which its ranks differ, which it has to fill."""
     if group is None:
         return machine
-    places = [machine.coordinates(rank) for rank in group]
-    kept = [index for index in range(len(machine.dims)) if len({place[index] for place in places}) > 1]
-    size = 1
-    for index in kept:
-        size *= machine.dims[index].size
-    if size != len(group):
+    kept = list_group_dims(machine, group)
+    if prod(machine.dims[index].size for index in kept) != len(group):
         raise TimingError(
-            f"group: {len(group)} ranks that fill no dims of this machine; there are whole dims of "
-            f"{', '.join(str(dim.size) for dim in machine.dims)} ranks"
+            f"group: {len(group)} ranks that fill no dims of this machine; with rank {group[0]} a group is "
+            f"{_list_groups(machine, group[0])}"
         )
 
     def keep(algorithms: tuple[Algorithm, ...]) -> tuple[Algorithm, ...]:
@@ -135,6 +135,26 @@ def keep_dims(machine: Machine, group: tuple[int, ...] | None) -> Machine:
             all_to_all=keep(by_kind.all_to_all),
         ),
     )
+
+
+def list_group_dims(machine: Machine, group: tuple[int, ...] | None) -> list[int]:
+    """The dims in which its ranks differ; all dims where it is `None`."""
+    if group is None:
+        return list(range(len(machine.dims)))
+    places = [machine.coordinates(rank) for rank in group]
+    return [index for index in range(len(machine.dims)) if len({place[index] for place in places}) > 1]
+
+
+def _list_groups(machine: Machine, rank: int) -> str:
+    """The groups of a rank: `0,1 (dim 0), 0,2,4,6 (dim 1), or all ranks of several dims`."""
+    groups, stride = [], 1
+    for index, dim in enumerate(machine.dims):
+        first = rank - machine.coordinates(rank)[index] * stride
+        ranks = [str(first + place * stride) for place in range(dim.size)]
+        words = ",".join(ranks if len(ranks) <= _MOST_RANKS else [*ranks[:3], "…", ranks[-1]])
+        groups.append(f"{words} (dim {index})")
+        stride *= dim.size
+    return ", ".join(groups) + ", or all ranks of several dims" * (len(groups) > 1)
 
 
 def time_messages(machine: Machine, messages: Sequence[Message]) -> list[float]:
