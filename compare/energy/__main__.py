@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from compare.energy.measure import list_energies, measure_run
 from compare.energy.request import EnergyRequest
 from meshes.process.command_line import print_json, run_command
+from meshes.process.one_line import complain_of
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the tables, or JSON."""
+    """Print the tables, or JSON; 1 where a program of the run could not be read or modelled."""
     request = EnergyRequest.parse(argv)
     if request.frequencies or request.marginal:
         from compare.energy.speeds.answer import answer_speeds
@@ -17,10 +18,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             request.run, power=request.power, frequencies=request.frequencies, marginal=request.marginal,
             figure=request.figure, as_json=request.json,
         )  # fmt: skip
-    report = measure_run(request)
+    measured = measure_run(request)
+    report = measured.report
     if request.json:
         print_json(list_energies(report))
-        return 0
+        return complain_of(measured.failures)
     from compare.render.energy.section import energy_section
     from compare.render.energy.sentence import energy_sentence
     from compare.render.terminal import console, print_sections, text_width, wrap_prose
@@ -28,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     out = console()
     out.print(wrap_prose(energy_sentence(report), width=text_width(out), style="bold"))
     print_sections([energy_section(report)], out=out, details=True)
-    return 0
+    return complain_of(measured.failures)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,26 @@
 """The report of a run with its energies, by the coefficients of a request."""
 
+from dataclasses import dataclass
+
 from compare.energy.request import EnergyRequest
 from compare.report.model.codec import JsonObject, encode
 from compare.report.model.report import Report
+from compare.report.programs import list_failures
 from compare.run.errors import WorkError
 from compare.run.folder.load_run import judge_run, read_run
 from compare.run.folder.timelines import SIMULATION, add_times
 
 
-def measure_run(request: EnergyRequest) -> Report:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRun:
+    """The answer."""
+
+    report: Report
+    failures: tuple[str, ...]
+    """A line for each compiled program that has no energy."""
+
+
+def measure_run(request: EnergyRequest) -> MeasuredRun:
     """Judged and timed again, nothing written.  `WorkError` where the run has no modelled program of its own slice."""
     run = read_run(request.run)
     judged = judge_run(run)
@@ -16,9 +28,16 @@ def measure_run(request: EnergyRequest) -> Report:
     if times.simulated:
         raise WorkError(f"{request.run} is simulated on the machine of {SIMULATION}, whose coefficients nobody knows")
     report = add_times(judged.report(), judged.programs, times)
+    compiled = [program.result for program in judged.programs if not program.result.executed]
+    unmodelled = [
+        f"left out: {'/'.join(result.key)}: its step cannot be modelled: {times.errors[result.key]}"
+        for result in compiled
+        if result.key in times.errors
+    ]
+    failures = (*list_failures(compiled), *unmodelled)
     if report.energy_model is None:
-        raise WorkError(f"{request.run} has no program whose step was modelled")
-    return report
+        raise WorkError("; ".join([f"{request.run} has no program whose step was modelled", *failures]))
+    return MeasuredRun(report=report, failures=failures)
 
 
 def list_energies(report: Report) -> JsonObject:

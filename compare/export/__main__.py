@@ -5,12 +5,14 @@ from pathlib import Path
 
 from compare.export.export_run import export_run
 from compare.export.targets import TARGETS
+from compare.report.programs import list_failures
 from compare.run.folder.load_run import read_run
 from meshes.process.command_line import command_parser, run_command
+from meshes.process.one_line import complain_of
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write one folder for each program, and print where each is."""
+    """Write one folder for each program, and print where each is; 1 where the run has failed to compile others."""
     parser = command_parser(
         "compare.export",
         "Write the programs of a run for another tool: their timelines (ccl-bench), measured where they were run, else "
@@ -33,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = {"arm": options.arm, "phase": options.phase, "cell": options.cell}
     names = export_run(run, options.out, write=write, to=options.to, platforms=target.platforms, words=words)
     print(*(options.out / name for name in names), sep="\n")
-    return 0
+    return complain_of(list_failures(run.select(tuple(words.values()))))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from compare.hlo.text.module import Module
 from compare.metric.card import Card, read_card
 from compare.metric.errors import MetricError, NotApplicable
 from compare.report.build import DEFAULT_CELL, lay_out_mesh
-from compare.report.programs import JudgedProgram, judge_programs
+from compare.report.programs import UNREADABLE, JudgedProgram, judge_programs
 from compare.report.rows import collective_row
 from compare.run.folder.load_run import Run, read_run
 from compare.run.folder.replace_folder import CASE
@@ -176,13 +176,13 @@ def _of_program(program: JudgedProgram, timeline: Timeline, *, card: Card | None
 def _choose(run: Run, request: Request) -> JudgedProgram:
     """The one program that is meant.  `MetricError`, listing them, where there are several."""
     compiled = [result for result in run.results if result.hlo is not None]
+    # One that cannot be read is not passed over for another: it may be the one that is meant.
+    known = [result for result in run.results if result.hlo is not None or result.status in UNREADABLE]
     phase = request.phase
-    if not phase and any(result.phase == request.likely_phase for result in compiled):
+    if not phase and any(result.phase == request.likely_phase for result in known):
         phase = request.likely_phase
     words = (request.arm, phase, request.cell)
-    results = [
-        result for result in compiled if all(word in ("", part) for word, part in zip(words, result.key, strict=True))
-    ]
+    results = [result for result in run.select(words) if result in known]
     if len(results) > 1 and not request.cell:
         results = [result for result in results if result.cell == DEFAULT_CELL] or results
     if len(results) != 1:

@@ -27,6 +27,8 @@ DAMAGED = "damaged"
 """Status of a program whose files cannot be read."""
 GOOD = ("ok", NOT_OFFERED)
 """Statuses that are no failure."""
+UNREADABLE = (DAMAGED, MISSING)
+"""Statuses of a program that was compiled, and cannot be read again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +113,20 @@ def _judge_or_say_why(case: Case, result: ProgramResult) -> JudgedProgram:
     except HloError as problem:
         error = one_line(f"{'/'.join(result.key)}/optimized.hlo.gz cannot be understood: {problem}")
         return judge_program(case, replace(result, status=DAMAGED, error=error, hlo=None))
+
+
+def list_failures(results: Iterable[ProgramResult]) -> tuple[str, ...]:
+    """A line for each program that failed, in the run or when it was read: which, and why.
+
+    Of judged programs: what is not understood shows there only.
+    """
+    return tuple(f"left out: {describe_failure(result)}" for result in results if result.status not in GOOD)
+
+
+def describe_failure(result: ProgramResult) -> str:
+    """`jax/decode/tpu: …`, or the name of its file and what is wrong with that."""
+    name, error = "/".join(result.key), result.error or result.status
+    return error if error.startswith(f"{name}/") else f"{name}: {error}"
 
 
 def _lineage(result: ProgramResult) -> tuple[Mapping[str, Track] | None, str]:

@@ -42,10 +42,11 @@ class Parser(argparse.ArgumentParser):
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter):
-    """Prints the defaults of options that have one."""
+    """Prints the defaults of options that have one, unless their help says it."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        return super()._get_help_string(action) if action.default else action.help
+        is_said = not action.default or "(default: " in (action.help or "")
+        return action.help if is_said else super()._get_help_string(action)
 
 
 def command_parser(prog: str, description: str, *, example: str) -> Parser:

@@ -1,6 +1,7 @@
 """Untrusted text for a terminal: one line, without control characters."""
 
 import sys
+from collections.abc import Iterable
 
 MOST = 500
 """Characters of an error message."""
@@ -33,3 +34,12 @@ def quote(value: object) -> str:
 def complain(words: object) -> None:
     """One clean line on stderr."""
     print(one_line(words), file=sys.stderr, flush=True)
+
+
+def complain_of(failures: Iterable[object]) -> int:
+    """One clean line on stderr for each; the exit status: 1 where there is any."""
+    status = 0
+    for failure in failures:
+        complain(failure)
+        status = 1
+    return status

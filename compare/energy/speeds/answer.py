@@ -9,12 +9,13 @@ from compare.energy.speeds.marginal import list_marginal_lines, marginal_json, m
 from compare.energy.speeds.subjects import load_subjects
 from meshes.process import atomic_files
 from meshes.process.command_line import print_json
+from meshes.process.one_line import complain_of
 
 
 def answer_speeds(
     run: Path, *, power: Path | None, frequencies: Sequence[float], marginal: bool, figure: Path | None, as_json: bool
 ) -> int:
-    """Print the answer; 0: every program was modelled."""
+    """Print the answer; 0: every program was modelled, 1: some could not be read."""
     subjects = load_subjects(run, power=power)
     document: dict[str, object] = {"basis": subjects.basis, "voltage": subjects.voltage_words}
     lines: list[str] = []
@@ -36,4 +37,4 @@ def answer_speeds(
         print_json(document)
     else:
         print(*lines, sep="\n")
-    return 0
+    return complain_of(subjects.failures)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from compare.report.programs import JudgedProgram
+from compare.report.programs import JudgedProgram, list_failures
 from compare.run.errors import WorkError
 from compare.run.folder.load_run import judge_run, read_run
 from compare.run.folder.timelines import SIMULATION, find_power_file, read_power_file, read_simulation
@@ -34,6 +34,8 @@ class Subjects:
     slice_name: str
     times_on: str
     """Where the time constants were calibrated; empty: they are the generation's."""
+    failures: tuple[str, ...] = ()
+    """A line for each compiled program of the run that could not be read."""
 
     @property
     def basis(self) -> str:
@@ -69,11 +71,12 @@ def load_subjects(folder: Path, *, power: Path | None) -> Subjects:
         for arm, cells in entry.arms.items()
         if (program := by_key.get((arm, phase, cells.default.cell))) and program.module is not None
     )
+    failures = list_failures(program.result for program in judged.programs if not program.result.executed)
     if not programs:
-        raise WorkError(f"{folder} has no program whose step was modelled")
+        raise WorkError("; ".join([f"{folder} has no program whose step was modelled", *failures]))
     return Subjects(
         programs=programs, chip=chip, voltage=voltage, slice_name=run.case.topology.name,
-        times_on=times.calibrated_on if times else "",
+        times_on=times.calibrated_on if times else "", failures=failures,
     )  # fmt: skip
 
 

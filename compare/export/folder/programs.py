@@ -1,11 +1,11 @@
 """The programs of a run that are exported, each with its timeline."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from compare.export.folder.errors import ExportError
-from compare.report.programs import JudgedProgram, judge_programs
+from compare.report.programs import UNREADABLE, JudgedProgram, ProgramResult, describe_failure, judge_programs
 from compare.run.folder.load_run import Run
 from compare.run.folder.timelines import build_timelines
 from compare.timing.timeline import UNKNOWN, Timeline
@@ -51,18 +51,25 @@ class SelectedProgram:
 def select_programs(run: Run, *, arm: str = "", phase: str = "", cell: str = "") -> Iterator[SelectedProgram]:
     """Every program that was compiled and has these words; all where none is given.
 
-    `ExportError` where there is none.
+    `ExportError` where there is none, or one of them cannot be read.
     """
     wanted = (arm, phase, cell)
-    results = [
-        result
-        for result in run.results
-        if result.hlo is not None and all(word in ("", part) for word, part in zip(wanted, result.key, strict=True))
-    ]
+    selected = run.select(wanted)
+    _refuse_unreadable(run, selected)
+    results = [result for result in selected if result.hlo is not None]
     if not results:
         compiled = ", ".join("/".join(result.key) for result in run.results if result.hlo is not None)
         words = "/".join(word or "*" for word in wanted)
         raise ExportError(f"{run.folder} has no compiled program {words}; it has {compiled or 'none at all'}")
     for result in results:
         (program,) = judge_programs(run.case, [result])
+        _refuse_unreadable(run, [program.result])
         yield SelectedProgram(run, program)
+
+
+def _refuse_unreadable(run: Run, results: Iterable[ProgramResult]) -> None:
+    failures = [describe_failure(result) for result in results if result.status in UNREADABLE]
+    if failures:
+        raise ExportError(
+            f"nothing of {run.folder} is written: {'; '.join(failures)}; --arm, --phase and --cell choose others"
+        )

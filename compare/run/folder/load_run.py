@@ -2,7 +2,7 @@
 
 import hashlib
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +39,14 @@ class Run:
         names = {result.arm for result in self.results}
         known = {name: arm.title for name, arm in ARMS.items() if name in names}
         return known | {name: name for name in sorted(names - set(known))}
+
+    def select(self, words: Sequence[str]) -> tuple[ProgramResult, ...]:
+        """The programs that have these words, also those that failed.  words: arm, phase, cell; "" for any."""
+        return tuple(
+            result
+            for result in self.results
+            if all(word in ("", part) for word, part in zip(words, result.key, strict=True))
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,14 @@
 """Answer `compare.simulate FOLDER`: read or expand the graphs, play them, print."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from compare.render.units import time_text
-from compare.report.programs import judge_programs
+from compare.report.programs import JudgedProgram, judge_programs, list_failures
 from compare.run.folder.load_run import read_run
 from compare.simulate.graphs.request import GraphRequest
 from compare.simulate.text import describe_machine
@@ -28,7 +28,7 @@ from compare.timing.network.machines.tpu import astra_sim_machine, tpu_machine
 from compare.timing.network.programs.simulation import list_exposed
 from compare.timing.network.programs.timeline import show_timeline
 from meshes.process import atomic_files
-from meshes.process.one_line import complain
+from meshes.process.one_line import complain, complain_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +46,15 @@ class Subject:
 
 
 def answer_graphs(request: GraphRequest) -> int:
-    """0: every graph ran to its end."""
-    subjects = list_run(request) if request.is_run else [read_subject(request)]
+    """0: every graph ran to its end; 1: some programs of the run could not be read."""
+    failures: tuple[str, ...] = ()
+    subjects: Iterable[Subject]
+    if request.is_run:
+        programs = judge_selected(request)
+        failures = list_failures(program.result for program in programs)
+        subjects = list_run(request, programs)
+    else:
+        subjects = [read_subject(request)]
     answers = []
     for subject in subjects:
         answer, line = _by_astra_sim(subject, request) if request.as_astra_sim else _by_engine(subject, request)
@@ -59,7 +66,7 @@ def answer_graphs(request: GraphRequest) -> int:
         print(json.dumps({"programs": answers} if request.is_run else answers[0]))
     elif request.out is not None:
         print(request.out)
-    return 0
+    return complain_of(failures)
 
 
 def read_subject(request: GraphRequest) -> Subject:
@@ -97,20 +104,19 @@ def _find_machine(word: str, *, as_astra_sim: bool) -> Machine:
     return astra_sim_machine(word) if as_astra_sim else tpu_machine(word)
 
 
-def list_run(request: GraphRequest) -> Iterator[Subject]:
-    """The programs of a run for TPUs, as they are exported."""
+def judge_selected(request: GraphRequest) -> list[JudgedProgram]:
+    """The programs of a run that have the words of the request, also those that failed."""
     run = read_run(request.path)
-    compiled = [result for result in run.results if result.hlo is not None]
-    results = [
-        result
-        for result in compiled
-        if all(word in ("", part) for word, part in zip(request.words, result.key, strict=True))
-    ]
+    return judge_programs(run.case, run.select(request.words))
+
+
+def list_run(request: GraphRequest, programs: Sequence[JudgedProgram]) -> Iterator[Subject]:
+    """Those of a run's programs that were compiled for TPUs, as they are exported."""
     played = 0
-    for program in judge_programs(run.case, results):
+    for program in programs:
         name = "/".join(program.result.key)
         if program.module is None:
-            raise TimingError(f"{request.path}: {program.result.error or f'{name} cannot be read'}")
+            continue
         if (program.about.executed or {}).get("platform") == "cpu":
             complain(f"note: {name} is left out: it was compiled for CPU devices")
             continue
@@ -123,7 +129,8 @@ def list_run(request: GraphRequest) -> Iterator[Subject]:
         yield Subject(name=name, graph=graph, machine=count_in_ps(machine), tick_ps=1)
     if not played:
         words = "/".join(word or "*" for word in request.words)
-        raise TimingError(f"{request.path} has no program {words} that was compiled for TPUs")
+        failures = list_failures(program.result for program in programs)
+        raise TimingError("; ".join([f"{request.path} has no program {words} that was compiled for TPUs", *failures]))
 
 
 def _by_astra_sim(subject: Subject, request: GraphRequest) -> tuple[dict[str, object], str]:

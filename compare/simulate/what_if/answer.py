@@ -10,13 +10,14 @@ from compare.simulate.what_if.result import simulate_run, to_json
 from compare.simulate.what_if.subjects import load_subjects
 from compare.simulate.what_if.text import list_lines
 from meshes.process.command_line import print_json
+from meshes.process.one_line import complain_of
 
 
 def answer_what_if(request: WhatIf) -> int:
-    """0: every program was simulated."""
+    """0: every program was simulated; 1: some could not be read."""
     _check_out(request)
     subjects = load_subjects(request.run, power=request.power)
-    results = simulate_run(request, subjects)
+    results = simulate_run(request, subjects.programs)
     written = []
     if request.into or request.out is not None:
         from compare.simulate.what_if.write import write_result, write_run
@@ -30,7 +31,7 @@ def answer_what_if(request: WhatIf) -> int:
     else:
         print(*list_lines(request, results), sep="\n")
     print(*written, sep="\n", end="\n" * bool(written), file=sys.stderr if request.json else sys.stdout)
-    return 0
+    return complain_of(subjects.failures)
 
 
 def _check_out(request: WhatIf) -> None:

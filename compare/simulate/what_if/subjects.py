@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from compare.report.model.program import ProgramReport
-from compare.report.programs import JudgedProgram
+from compare.report.programs import JudgedProgram, list_failures
 from compare.run.folder.load_run import JudgedRun, judge_run, read_run
 from compare.run.folder.replace_folder import CASE
 from compare.run.folder.timelines import find_power_file, read_power_file
@@ -52,6 +52,15 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Subjects:
+    """The programs of a run."""
+
+    programs: tuple[Subject, ...]
+    failures: tuple[str, ...] = ()
+    """A line for each compiled program of the run that could not be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """One program on one machine; ns of a rank's step, mean over ranks."""
 
@@ -72,7 +81,7 @@ class Outcome:
         return sum(self.exposed_ns[verdict] for verdict in AVOIDABLE)
 
 
-def load_subjects(folder: Path, *, power: Path | None = None) -> list[Subject]:
+def load_subjects(folder: Path, *, power: Path | None = None) -> Subjects:
     """The default programs of a run folder.  `TimingError` where none can be simulated.
 
     power: a user's file instead of the one that the folder keeps.
@@ -98,9 +107,10 @@ def load_subjects(folder: Path, *, power: Path | None = None) -> list[Subject]:
                     other = subject if cell == subject.cell else _subject(judged, by_key, phase, compared, arm, times)
                     subject = replace(subject, compared=other)
             subjects.append(subject)
+    failures = list_failures(program.result for program in judged.programs if not program.result.executed)
     if not subjects:
-        raise TimingError(f"{folder} has no compiled program that can be simulated")
-    return subjects
+        raise TimingError("; ".join([f"{folder} has no compiled program that can be simulated", *failures]))
+    return Subjects(programs=tuple(subjects), failures=failures)
 
 
 def _subject(

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from meshes.process.command_line import LARGEST, Parser, Stopped, run_to_status, stoppable, whole_number
+from meshes.process.command_line import LARGEST, Parser, Stopped, command_parser, run_to_status, stoppable, whole_number
 
 
 @pytest.mark.parametrize(("words", "found"), [("1", 1), ("08", 8), (str(LARGEST), LARGEST)])
@@ -111,3 +111,12 @@ def test_a_signal_that_is_ignored_stays_ignored():
             os.kill(os.getpid(), signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_default_that_the_help_says_is_not_said_twice():
+    parser = command_parser("compare.toy", "A toy.", example="--size 8")
+    parser.add_argument("--size", default=8, help="of all (default: 8, as on a v5e)")
+    parser.add_argument("--depth", default=3, help="of each")
+    text = " ".join(parser.format_help().split())
+    assert "of all (default: 8, as on a v5e) --depth" in text
+    assert "of each (default: 3)" in text

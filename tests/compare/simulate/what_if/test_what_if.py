@@ -11,7 +11,7 @@ from compare.simulate.__main__ import main
 from compare.simulate.what_if.framework import list_induced
 from compare.simulate.what_if.request import parse_what_if
 from compare.simulate.what_if.result import simulate_run
-from compare.simulate.what_if.subjects import Outcome, load_subjects, simulate_subject
+from compare.simulate.what_if.subjects import Outcome, Subjects, load_subjects, simulate_subject
 from compare.timing.errors import TimingError
 from meshes.process.command_line import run_command
 from tests.places import ROOT
@@ -23,7 +23,7 @@ CLOSE = 2e-6
 
 @pytest.fixture(scope="module")
 def subjects():
-    return load_subjects(RUN)
+    return load_subjects(RUN).programs
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_enough_bandwidth_is_where_doubling_no_longer_pays(subjects):
     ],
 )
 def test_a_bad_machine_is_one_line(subjects, words, why, capsys, monkeypatch):
-    monkeypatch.setattr("compare.simulate.what_if.answer.load_subjects", lambda _, power: subjects)
+    monkeypatch.setattr("compare.simulate.what_if.answer.load_subjects", lambda _, power: Subjects(programs=subjects))
     with pytest.raises(SystemExit) as ended:
         run_command(main, [str(RUN), *words])
     assert ended.value.code == 2
@@ -127,7 +127,9 @@ def test_a_file_that_does_not_fit_is_named(subjects, tmp_path):
 
 
 def test_what_cannot_be_written_prints_nothing(subjects, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("compare.simulate.what_if.answer.load_subjects", lambda _, power: subjects[:1])
+    monkeypatch.setattr(
+        "compare.simulate.what_if.answer.load_subjects", lambda _, power: Subjects(programs=subjects[:1])
+    )
     path = tmp_path / "file"
     path.write_text("mine")
     with pytest.raises(SystemExit) as ended:
@@ -138,7 +140,7 @@ def test_what_cannot_be_written_prints_nothing(subjects, tmp_path, capsys, monke
 
 
 def test_the_answer_as_json_names_every_program(subjects, capsys, monkeypatch):
-    monkeypatch.setattr("compare.simulate.what_if.answer.load_subjects", lambda _, power: subjects)
+    monkeypatch.setattr("compare.simulate.what_if.answer.load_subjects", lambda _, power: Subjects(programs=subjects))
     assert main([str(RUN), "--json", "--sweep", "ici=0.5:2:log", "--points", "3"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert list(answer["programs"]) == [
