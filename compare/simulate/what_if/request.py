@@ -25,7 +25,7 @@ from compare.timing.network.machines.changes import (
     set_value,
 )
 from compare.timing.network.machines.machine import KINDS, Machine
-from compare.timing.network.machines.machine_file import read_machine
+from compare.timing.network.machines.machine_file import MACHINE_KEYS, read_machine
 from compare.timing.network.machines.tpu import tpu_machine
 from compare.timing.network.machines.words import choose_algorithm
 from compare.timing.network.programs.simulation import Simulation
@@ -109,7 +109,10 @@ class WhatIf:
         assert self.sweep is not None
         if self.sweep.word == MACHINE:
             return replace(self, machine=str(value)).simulation(topology, times)
-        return change_point(self.simulation(topology, times), self.sweep, value)
+        point = change_point(self.simulation(topology, times), self.sweep, value)
+        words = f"{self.sweep.word}={value if isinstance(value, str) else f'{value:g}'}"
+        name = f"{point.machine.name}{', ' if self.changes else ' with '}{words}"
+        return replace(point, machine=replace(point.machine, name=name))
 
 
 def _slice(name: str, topology: str, times: CalibratedTimes | None) -> Machine:
@@ -209,7 +212,7 @@ def what_if_parser() -> Parser:
         "machine=v5e:2x4,v6e:2x4; over algorithms, all-reduce=ring,direct",
     )
     parser.add_argument(
-        "--points", metavar="N", type=whole_number, help=f"of a sweep (default: {_POINTS}; of log two an octave)"
+        "--points", metavar="N", type=_points, help=f"of a sweep (default: {_POINTS}; of log two an octave)"
     )
     parser.add_argument(
         "--best", action="store_true", help="the fastest algorithm of each collective alone, and the compiler's"
@@ -263,6 +266,7 @@ def _parse_sweep(words: str, points: int | None) -> Sweep:
     if equals and ("," in rest or word in (MACHINE, *KINDS)):
         if points is not None:
             raise TimingError(f"--points belongs to a range, not to the list {quote(rest)}")
+        _check_word(word)
         return Sweep(word, _parse_list(word, rest))
     match = _SWEEP.fullmatch(words)
     if not match:
@@ -274,16 +278,31 @@ def _parse_sweep(words: str, points: int | None) -> Sweep:
         low, high = float(match[2]), float(match[3])
     except ValueError:
         raise TimingError(f"--sweep: {quote(words)} is no range of numbers; write one like ici=0.25:8:log") from None
+    _check_word(match[1])
     if not 0 < low < high <= 1e15:
         raise TimingError(f"--sweep: from a number more than 0 to a larger one, not {low:g} to {high:g}")
     is_log = match[4] == "log"
     if points is None:
         points = min(round(2 * log2(high / low)) + 1, _MOST_POINTS) if is_log else _POINTS
         points = max(points, 2)
-    if not 2 <= points <= _MOST_POINTS:
-        raise TimingError(f"--points: 2 to {_MOST_POINTS}, not {points}")
     values = np.geomspace(low, high, points) if is_log else np.linspace(low, high, points)
     return Sweep(match[1], tuple(float(f"{value:.6g}") for value in values), is_log)
+
+
+def _check_word(word: str) -> None:
+    """What a sweep is over: a word of `--scale`, a kind of collective, machines, or a key of the machine's file."""
+    words = (*SCALES, COMPUTE, MACHINE, *KINDS)
+    if word not in words and word.partition(".")[0] not in MACHINE_KEYS:
+        raise TimingError(
+            f"--sweep: unknown {quote(word)}; known are {', '.join(words)}, and the keys of a machine's file: "
+            f"{', '.join(key for key in MACHINE_KEYS if key not in words)}, as dims.0.bandwidth"
+        )
+
+
+def _points(word: str) -> int:
+    if not re.fullmatch(r"\d{1,9}", word, re.ASCII) or not 2 <= int(word) <= _MOST_POINTS:
+        raise argparse.ArgumentTypeError(f"2 to {_MOST_POINTS}, not {quote(word)}")
+    return int(word)
 
 
 def _parse_list(word: str, text: str) -> tuple[float | str, ...]:

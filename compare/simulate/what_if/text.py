@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 
 from compare.render.units import time_text
 from compare.simulate.what_if.framework import SMALL, FrameworkInduced
-from compare.simulate.what_if.request import Sweep, WhatIf
+from compare.simulate.what_if.request import MACHINE, Sweep, WhatIf
 from compare.simulate.what_if.result import NO_LONGER_MATTERS, SubjectResult
 from compare.simulate.what_if.subjects import Outcome
+from meshes.devices.topology import Topology
 
 MOST_BEST = 8
 """Rows of `--best`."""
@@ -35,9 +36,17 @@ def _rows(each: SubjectResult, sweep: Sweep | None) -> Iterator[tuple[str, Outco
         yield f"  on {each.subject.topology}", each.on_own
     for value, outcome in each.sweep:
         if isinstance(value, str):
-            yield f"  {value}", outcome
+            yield f"  {value}{_whose_compute(each, value) if sweep and sweep.word == MACHINE else ''}", outcome
         elif sweep is not None:
             yield f"  {sweep.word.rpartition('.')[2]} {'×' if sweep.is_factor else '='} {value:.4g}", outcome
+
+
+def _whose_compute(each: SubjectResult, machine: str) -> str:
+    """Of a machine of other chips, where compute lasts as on those that the program was compiled for."""
+    topology = each.subject.topology
+    if not machine.endswith(".toml") and Topology.parse(machine).generation == Topology.parse(topology).generation:
+        return ""
+    return f", compute of {topology}"
 
 
 def _numbers(outcome: Outcome) -> str:

@@ -49,8 +49,8 @@ from meshes.process.one_line import quote
 Table = Mapping[str, object]
 Value = TypeVar("Value")
 
-_KEYS = ("name", "memory", "peak", "multi", "compiled", "chunks", "active-chunks", "queues", "policy", "links",
-         "in-flight", "endpoint", "launch", "dims", "algorithms", "custom")  # fmt: skip
+MACHINE_KEYS = ("name", "memory", "peak", "multi", "compiled", "chunks", "active-chunks", "queues", "policy", "links",
+                "in-flight", "endpoint", "launch", "dims", "algorithms", "custom")  # fmt: skip
 _DIM_KEYS = ("kind", "size", "bandwidth", "latency", "algorithm")
 
 
@@ -68,7 +68,7 @@ def read_machine(path: Path) -> Machine:
 
 def parse_machine(table: Table, *, name: str) -> Machine:
     """The machine of a table.  Raises `TimingError`, which names the key."""
-    _check_keys(table, _KEYS, "")
+    _check_keys(table, MACHINE_KEYS, "")
     rows = table.get("dims")
     if not isinstance(rows, list) or not 1 <= len(rows) <= MOST_DIMS:
         raise TimingError(f"dims: a machine has 1 to {MOST_DIMS} tables [[dims]]")

@@ -1,6 +1,7 @@
 """The example run on other machines.  On its own slice the engine and the schedule model come to the same times."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -102,6 +103,13 @@ def test_enough_bandwidth_is_where_doubling_no_longer_pays(subjects):
         (("--sweep", "all-reduce=ring,spiral"), "unknown algorithm 'spiral'; known are ring"),
         (("--sweep", "=1,2"), "--sweep: '=1,2' names nothing; write one like ici=0.25:8:log"),
         (("--points", "3"), "--points belongs to --sweep"),
+        (("--sweep", "dims.0.size=2,4"), "v5e:2x4 with dims.0.size=4 has 16 ranks, and jax/prefill/tpu 8"),
+        (("--scale", "ici=2", "--sweep", "dims.0.size=2,4"), "v5e:2x4 with ici=2, dims.0.size=4 has 16 ranks"),
+        (("--sweep", "foo=1:2"), "--sweep: unknown 'foo'; known are bandwidth, ici, dcn, latency, launch, memory, "),
+        (("--sweep", "foo=1,2"), "all-to-all, and the keys of a machine's file: name, peak, multi,"),
+        (("--sweep", "ici=1:2", "--points", "0"), "argument --points: 2 to 200, not '0'"),
+        (("--sweep", "ici=1:2", "--points", "1"), "argument --points: 2 to 200, not '1'"),
+        (("--sweep", "ici=1:2", "--points", "201"), "argument --points: 2 to 200, not '201'"),
         (("--sweep", "ici=2,1"), "--sweep: ascending numbers more than 0, not '2,1'"),
         (("--sweep", "ici=1,2", "--points", "3"), "--points belongs to a range, not to the list '1,2'"),
         (("--sweep", "dims.0.kind=ring,spiral"), "dims.0.kind: unknown dim 'spiral'; known are ring"),
@@ -168,6 +176,18 @@ def test_a_sweep_over_machines_or_algorithms_is_each_of_them_alone(subjects):
     request = parse_what_if([str(RUN), "--sweep", "all-reduce=ring,direct"])
     (result,) = simulate_run(request, subjects[:1])
     assert result.sweep[1][1] == simulate(subjects[:1], "--algorithm", "all-reduce=direct")[key]
+
+
+def test_rows_of_other_chips_say_whose_compute_they_have(subjects, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("compare.simulate.what_if.answer.load_subjects", lambda _, power: subjects[:1])
+    mine = tmp_path / "mine.toml"
+    rates = "bandwidth = 1\nlatency = 1\n"
+    mine.write_text(f'[[dims]]\nkind = "ring"\nsize = 8\n{rates}')
+    assert main([str(RUN), "--sweep", f"machine=v5e:2x4,v6e:2x4,{mine}"]) == 0
+    rows = capsys.readouterr().out.splitlines()[3:6]
+    names = ["v5e:2x4", "v6e:2x4, compute of v5e:2x4", f"{mine}, compute of v5e:2x4"]
+    for row, name in zip(rows, names, strict=True):
+        assert re.match(rf"  {re.escape(name)}  +\d", row)
 
 
 def test_the_algorithm_of_one_dim_is_set_for_every_kind(subjects):
