@@ -12,6 +12,7 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.stats import t as student
 
+from compare.render.units import count_text
 from compare.timing.arrays import Floats, Mask
 from compare.timing.errors import TimingError
 
@@ -149,7 +150,8 @@ def _check_variation(terms: Terms, measured: Floats) -> None:
         raise TimingError("the windows hold no work that is measured; give matrix_flops, memory_bytes or another")
     if count <= size:
         raise TimingError(
-            f"{count} windows for {size} coefficients ({', '.join(terms.names)}): at least {size + 1} are needed"
+            f"{count_text(count, 'window')} for {count_text(size, 'coefficient')} ({', '.join(terms.names)}): at least "
+            f"{size + 1} are needed"
         )
     rows = terms.amounts / measured[:, None]
     scaled = rows / rows.max(axis=0)

@@ -37,10 +37,12 @@ def parse_request(argv: Sequence[str] | None) -> Request:
             parser.error(f"--only: {quote(kind)} is no benchmark; choose from {', '.join(KINDS)}")
     if options.windows is None and (options.device or options.generation):
         parser.error("--device and --generation belong to --windows; a device that is measured names itself")
-    if options.windows is not None and options.only:
-        parser.error("--only belongs to a device that is measured, not to --windows")
+    for word in ("platform", "devices", "only", "repeats"):
+        if options.windows is not None and getattr(options, word):
+            parser.error(f"--{word} belongs to a device that is measured, not to --windows")
     return Request(
-        platform=options.platform, kinds=kinds, num_devices=options.devices, repeats=options.repeats,
+        platform=options.platform or "cpu", kinds=kinds, num_devices=options.devices or 8,
+        repeats=options.repeats or 3,
         windows=options.windows, device=options.device, generation=options.generation, out=options.out,
         json=options.json,
     )  # fmt: skip
@@ -53,16 +55,10 @@ def _parser() -> Parser:
         "that run on it through JAX, or from windows that were measured elsewhere.",
         example="--windows measured.csv --generation v5e --out calibrated.toml",
     )
-    parser.add_argument(
-        "--platform", choices=list(SIZES), default="cpu", help="which devices of this machine (default: cpu)"
-    )
-    parser.add_argument(
-        "--devices", metavar="N", type=whole_number, default=8, help="virtual devices of a CPU (default: 8)"
-    )
+    parser.add_argument("--platform", choices=list(SIZES), help="which devices of this machine (default: cpu)")
+    parser.add_argument("--devices", metavar="N", type=whole_number, help="virtual devices of a CPU (default: 8)")
     parser.add_argument("--only", metavar="KIND,…", default="", help=f"some benchmarks (default: {', '.join(KINDS)})")
-    parser.add_argument(
-        "--repeats", metavar="K", type=whole_number, default=3, help="windows of each program (default: 3)"
-    )
+    parser.add_argument("--repeats", metavar="K", type=whole_number, help="windows of each program (default: 3)")
     parser.add_argument("--windows", metavar="FILE.csv", type=Path, help="measured windows instead; nothing is run")
     parser.add_argument(
         "--device", metavar="NAME", default="", help="what --windows were measured on (default: the file)"

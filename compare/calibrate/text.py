@@ -5,13 +5,14 @@ from textwrap import wrap
 
 from compare.calibrate.fit import CONFIDENCE
 from compare.calibrate.result import MOST_VALUE, Calibration, Part
+from compare.render.units import count_text
 
 
 def list_lines(calibration: Calibration) -> Iterator[str]:
     """The constants with their intervals, the errors, and what could not be fitted."""
     yield f"calibrated on {calibration.provenance.device}"
     for name, part, units in calibration.parts:
-        yield f"{name}, from {part.fit.num_windows} windows ({CONFIDENCE:.0%} intervals):"
+        yield f"{name}, from {count_text(part.fit.num_windows, 'window')} ({CONFIDENCE:.0%} intervals):"
         yield from _constants(part, units)
         if part.median_error is not None:
             yield (
@@ -20,7 +21,7 @@ def list_lines(calibration: Calibration) -> Iterator[str]:
             )
         alone = part.fit.num_windows - part.errors.size
         if alone:
-            yield f"  {alone} windows cannot be predicted: no other shows what they do"
+            yield f"  {count_text(alone, 'window')} cannot be predicted: no other shows what they do"
         for group in part.fit.collinear:
             yield (
                 f"  not fitted: the windows cannot tell {' and '.join(group)} apart; "

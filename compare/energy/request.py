@@ -1,11 +1,12 @@
 """The options of `compare.energy`."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from compare.energy.speeds.frequencies import parse_frequencies
+from compare.energy.speeds.frequencies import join_frequencies, parse_frequencies
 from compare.timing.errors import TimingError
 from meshes.process.command_line import command_parser
 from meshes.process.one_line import quote
@@ -45,7 +46,7 @@ class EnergyRequest:
         )  # fmt: skip
         parser.add_argument("--figure", metavar="FILE", type=Path, help="the curves of --frequency, as .svg or .png")
         parser.add_argument("--json", action="store_true", help="print the answer as JSON")
-        options = parser.parse_args(argv)
+        options = parser.parse_args(join_frequencies(sys.argv[1:] if argv is None else argv))
         if options.figure and not options.frequency:
             parser.error("--figure belongs to --frequency")
         if options.figure and options.figure.suffix not in (".png", ".svg"):

@@ -34,7 +34,7 @@ def list_marginal_lines(subjects: Subjects, margins: Sequence[Margins]) -> Itera
         yield f"{each.subject.title} {each.subject.phase}: energy saved per speed, % per %"
         yield f"{'':>10}{'efficiency':>12}{'range':>20}{'binds':>12}{'spends':>12}"
         for part in each.parts:
-            ends = f"{part.range.low:+.2f} to {part.range.high:+.2f}"
+            ends = f"{part.range.low:+.3f} to {part.range.high:+.3f}"
             yield (
                 f"{_TITLES[part.part]:>10}{part.efficiency:>+12.3f}{ends:>20}{time_text(part.bound_ns):>12}"
                 f"{joules_text(part.dynamic_j):>12}{_verdict(part)}"

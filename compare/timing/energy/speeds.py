@@ -16,7 +16,7 @@ from compare.hlo.text.module import Module
 from compare.timing.arrays import Floats
 from compare.timing.energy.amounts import AMOUNTS, CHIP_S, Span, event_amounts, joules, span, span_of_ratio
 from compare.timing.energy.coefficients import COMPONENTS, DCN, ICI, MATRIX, MEMORY, VECTOR, Coefficients
-from compare.timing.energy.voltage import GAMMAS, Voltage
+from compare.timing.energy.voltage import GAMMAS, STEP, Voltage
 from compare.timing.model.hardware import Hardware
 from compare.timing.model.schedule import model_step
 from compare.timing.timeline import Timeline
@@ -27,8 +27,6 @@ PARTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {COMPUTE: (MATRIX, VECTOR), MEMORY: (MEMORY,), ICI: (ICI,), DCN: (DCN,)}
 )
 """What has a speed of its own -> the components of the energy that it spends."""
-STEP = 0.01
-"""Of the central difference, as a fraction of the speed."""
 _STATIC = AMOUNTS.index(CHIP_S)
 
 

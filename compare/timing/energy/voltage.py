@@ -26,6 +26,8 @@ GAMMA = 0.5
 GAMMAS = (0.0, 1.0)
 """The range that is assumed."""
 MOST_POINTS = 100
+STEP = 0.01
+"""Of a central difference at the nominal point, as a fraction of the frequency or of another speed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +41,21 @@ class Voltage:
     """Whether nobody gave them: then every line from GAMMAS[0] to GAMMAS[1] may be right."""
 
     def at(self, frequency: float) -> float:
-        """V/V0 at f/f0.  `TimingError` outside of a table, or where a line falls to nothing."""
+        """V/V0 at f/f0.  `TimingError` outside of a table, or where a line falls to nothing.
+
+        A table that ends at the nominal point goes on for STEP along its last line, which a derivative there needs.
+        """
         if self.gamma is not None:
             value = 1 - self.gamma * (1 - frequency)
             if value <= 0:
                 raise TimingError(f"with gamma {self.gamma:g} there is no voltage at {frequency:g} of the frequency")
             return value
-        frequencies, voltages = zip(*self.points, strict=True)
+        points = _extend(self.points) if abs(frequency - 1) <= STEP + 1e-12 else self.points
+        frequencies, voltages = zip(*points, strict=True)
         if not frequencies[0] <= frequency <= frequencies[-1]:
             raise TimingError(
-                f"voltage.points are of {frequencies[0]:g} to {frequencies[-1]:g} of the frequency, "
-                f"not of {frequency:g}"
+                f"voltage.points are of {frequencies[0]:g} to {frequencies[-1]:g} of the frequency, not of "
+                f"{frequency:g}; add a point, or ask for less"
             )
         return float(np.interp(frequency, frequencies, voltages))
 
@@ -58,7 +64,7 @@ class Voltage:
         """d ln V / d ln f at the nominal point, over ±1 %."""
         if self.gamma is not None:
             return self.gamma
-        return float(np.log(self.at(1.01) / self.at(0.99)) / np.log(1.01 / 0.99))
+        return float(np.log(self.at(1 + STEP) / self.at(1 - STEP)) / np.log((1 + STEP) / (1 - STEP)))
 
     def __str__(self) -> str:
         if self.gamma is None:
@@ -106,6 +112,18 @@ def _points(rows: object) -> tuple[tuple[float, float], ...]:
     if not any(abs(frequency - 1) < 1e-9 and abs(voltage - 1) < 1e-9 for frequency, voltage in points):
         raise TimingError("voltage.points: one of them is [1.0, 1.0], the nominal point")
     return points
+
+
+def _extend(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """With a point at 1 ± STEP where the table ends before that, on the line through its last two points."""
+    below, above = 1 - STEP, 1 + STEP
+    before = [(below, _on_line(points[0], points[1], below))] if points[0][0] > below else []
+    after = [(above, _on_line(points[-2], points[-1], above))] if points[-1][0] < above else []
+    return [*before, *points, *after]
+
+
+def _on_line(first: tuple[float, float], second: tuple[float, float], frequency: float) -> float:
+    return first[1] + (second[1] - first[1]) * (frequency - first[0]) / (second[0] - first[0])
 
 
 def _point(row: object) -> tuple[float, float]:

@@ -128,3 +128,18 @@ def test_a_device_that_is_not_there_is_one_line(tmp_path):
     assert len(done.stderr.splitlines()) == 1
     assert "no GPU is attached to this machine" in done.stderr
     assert not (tmp_path / "none.toml").exists()
+
+
+@pytest.mark.parametrize("words", [("--platform", "cpu"), ("--devices", "8"), ("--only", "copy"), ("--repeats", "3")])
+def test_what_belongs_to_a_device_is_refused_beside_windows(csv, capsys, words):
+    with pytest.raises(SystemExit) as caught:
+        main(["--windows", str(csv), "--out", str(csv.with_suffix(".toml")), *words])
+    assert caught.value.code == 2
+    assert f"{words[0]} belongs to a device that is measured, not to --windows" in capsys.readouterr().err
+    assert not csv.with_suffix(".toml").exists()
+
+
+def test_one_window_is_one(tmp_path):
+    (tmp_path / "one.csv").write_text("name,time_s,matrix_flops\nmatmul,0.1,1e13\n")
+    with pytest.raises(TimingError, match=r"1 window for 1 coefficient \(matrix_flops_per_s\): at least 2 are needed"):
+        main(["--windows", str(tmp_path / "one.csv"), "--out", str(tmp_path / "one.toml")])

@@ -4,13 +4,17 @@ import json
 import re
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 from compare.energy.__main__ import main
 from compare.energy.speeds.frequencies import parse_frequencies
 from compare.energy.speeds.frequency import list_frequency_lines
-from compare.energy.speeds.subjects import Subjects, with_voltage
+from compare.energy.speeds.marginal import Margins, list_marginal_lines
+from compare.energy.speeds.subjects import Subject, Subjects, with_voltage
+from compare.timing.energy.amounts import Span
 from compare.timing.energy.coefficients import coefficients
+from compare.timing.energy.speeds import Marginal, Workload
 from compare.timing.energy.voltage import Voltage
 from compare.timing.errors import TimingError
 from tests.places import EXAMPLE, ROOT, example_report
@@ -160,3 +164,31 @@ def test_a_wrong_request_is_one_line(words, line, capsys):
         main([str(EXAMPLE), *words])
     assert ended.value.code == 2
     assert line in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("0.5:1000:100", "from 0.5 to 1000; A is less than B, and both are from 0.05 to 5"),
+        ("-0.5:1:0.1", "from -0.5 to 1; A is less than B, and both are from 0.05 to 5"),
+        ("0.5:1.1:-0.1", "STEP is -0.1; it is above 0"),
+        ("0.5:1.1:0", "STEP is 0; it is above 0"),
+        ("0.5-1.1", "'0.5-1.1' is no range; write A:B:STEP"),
+    ],
+)
+def test_a_range_that_cannot_be_meant_is_one_line_that_says_why(capsys, words, says):
+    for form in (["--frequency", words], [f"--frequency={words}"]):
+        with pytest.raises(SystemExit) as caught:
+            main([str(EXAMPLE), *form])
+        printed = capsys.readouterr()
+        assert (caught.value.code, printed.out, len(printed.err.splitlines())) == (2, "", 1)
+        assert says in printed.err
+
+
+def test_a_range_of_efficiency_has_the_digits_of_its_value():
+    part = Marginal(part="ici", efficiency=0.0091, range=Span(0.0078, 0.0102), bound_ns=1e6, dynamic_j=1.0)
+    workload = Workload(lambda *_: 1.0, np.zeros(6), 8.0)
+    subject = Subject(title="JAX", arm="jax", phase="decode", cell="tpu", workload=workload)
+    given = Subjects(programs=(), chip=coefficients("v5e"), voltage=Voltage(), slice_name="v5e:2x4", times_on="")
+    (row,) = [line for line in list_marginal_lines(given, [Margins(subject=subject, parts=(part,))]) if "ICI" in line]
+    assert row.split()[1:5] == ["+0.009", "+0.008", "to", "+0.010"]

@@ -1,9 +1,14 @@
 """Voltage against frequency, from a line or a table."""
 
+import json
+import re
+
 import pytest
 
+from compare.energy.speeds.frequencies import parse_frequencies
 from compare.timing.energy.voltage import Voltage, parse_voltage, read_voltage
 from compare.timing.errors import TimingError
+from tests.places import ROOT
 
 
 def test_a_line_of_slope_gamma():
@@ -21,6 +26,28 @@ def test_a_table_is_straight_between_its_points():
     assert voltage.slope == pytest.approx(0.45, abs=0.001)
     with pytest.raises(TimingError, match=r"voltage\.points are of 0\.5 to 1\.2 of the frequency, not of 0\.4"):
         voltage.at(0.4)
+
+
+def test_a_table_that_ends_at_the_nominal_point_has_a_slope_there():
+    """The derivative needs ±1 %: its last line goes on that far, and no farther."""
+    below = parse_voltage({"points": [[0.5, 0.8], [1.0, 1.0]]})
+    assert [below.at(f) for f in (0.99, 1, 1.01)] == pytest.approx([0.996, 1, 1.004])
+    assert below.slope == pytest.approx(0.4, abs=1e-4)
+    above = parse_voltage({"points": [[1.0, 1.0], [1.1, 1.06]]})
+    assert above.at(0.99) == pytest.approx(0.994)
+    assert above.slope == pytest.approx(0.6, abs=1e-4)
+    short = parse_voltage({"points": [[0.5, 0.8], [1.0, 1.0], [1.005, 1.01]]})
+    assert short.at(1.01) == pytest.approx(1.02)
+    with pytest.raises(TimingError, match=r"voltage\.points are of 0\.5 to 1 of the frequency, not of 1\.05; add a po"):
+        below.at(1.05)
+
+
+def test_the_docs_table_covers_the_docs_range():
+    page = (ROOT / "docs/calibration.md").read_text(encoding="utf-8")
+    (points,) = re.findall(r"points = (\[\[.*\]\])", page)
+    (words,) = set(re.findall(r"--frequency (\d\S*)", page))
+    voltage = parse_voltage({"points": json.loads(points)})
+    assert all(voltage.at(frequency) > 0 for frequency in parse_frequencies(words))
 
 
 def test_what_nobody_gave_is_assumed():
