@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from compare.export.folder.errors import ExportError
 from compare.export.folder.programs import SelectedProgram
 from compare.export.folder.write_folder import ExportFolder
+from compare.run.folder.timelines import read_kept_times
 from compare.timing.chakra import settings
 from compare.timing.chakra.writer import Attributes, number_groups, write_files
 from compare.timing.errors import TimingError
@@ -42,8 +43,13 @@ def _write(selected: SelectedProgram, folder: ExportFolder, facts: Mapping[str, 
     place = folder.path / name
     place.mkdir()
     try:
-        graph = expand_program(program.module, program.rows, program.case.plan, name=selected.words)
-        machine = settings.count_in_ps(settings.export_machine(program.case.topology))
+        topology = program.case.topology
+        times = read_kept_times(selected.run.folder, topology.generation)
+        graph = expand_program(
+            program.module, program.rows, program.case.plan, name=selected.words,
+            hardware=times.hardware if times else None,
+        )  # fmt: skip
+        machine = settings.count_in_ps(settings.export_machine(topology, times=times))
         for rank, data in enumerate(
             write_files(graph, metadata=list_metadata(selected), chunks=machine.chunks, facts=facts)
         ):

@@ -89,6 +89,12 @@ def find_power_file(folder: Path) -> Path | None:
     return folder / POWER if is_inside(folder, folder / POWER) else None
 
 
+def read_kept_times(folder: Path, row: Generation) -> CalibratedTimes | None:
+    """Constants of the schedule model that a run folder keeps; `None`: the generation's.  `WorkError`."""
+    path = find_power_file(folder)
+    return read_power_file(path, row)[1] if path else None
+
+
 def read_power_file(path: Path, row: Generation) -> tuple[Coefficients, CalibratedTimes | None]:
     """A user's energy coefficients for these chips, and constants of the schedule model, if the file has any.
 

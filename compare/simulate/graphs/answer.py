@@ -10,12 +10,14 @@ import pandas as pd
 from compare.render.units import time_text
 from compare.report.programs import JudgedProgram, judge_programs, list_failures
 from compare.run.folder.load_run import read_run
+from compare.run.folder.timelines import read_kept_times
 from compare.simulate.graphs.request import GraphRequest
 from compare.simulate.text import describe_machine
 from compare.timing.chakra.reader import Trace, read_trace
 from compare.timing.chakra.settings import count_in_ns, count_in_ps, export_machine, read_settings
 from compare.timing.errors import TimingError
 from compare.timing.metrics.verdicts import VERDICTS
+from compare.timing.model.time_file import CalibratedTimes
 from compare.timing.network.astra_sim.program import play_graph
 from compare.timing.network.engine.game import Played
 from compare.timing.network.engine.plan import Plan
@@ -24,9 +26,10 @@ from compare.timing.network.graph.expand import expand_program
 from compare.timing.network.graph.graph import Graph
 from compare.timing.network.machines.machine import Machine
 from compare.timing.network.machines.machine_file import read_machine
-from compare.timing.network.machines.tpu import astra_sim_machine, tpu_machine
+from compare.timing.network.machines.tpu import astra_sim_machine, choose_times, tpu_machine
 from compare.timing.network.programs.simulation import list_exposed
 from compare.timing.network.programs.timeline import show_timeline
+from meshes.devices.topology import Topology
 from meshes.process import atomic_files
 from meshes.process.one_line import complain, complain_of
 
@@ -43,6 +46,8 @@ class Subject:
     unnamed: frozenset[int] = frozenset()
     eager: bool = False
     """Whether messages leave before their receivers have come: in traces of other tools."""
+    times: CalibratedTimes | None = None
+    """Of a run that keeps constants of its chips."""
 
 
 def answer_graphs(request: GraphRequest) -> int:
@@ -61,7 +66,8 @@ def answer_graphs(request: GraphRequest) -> int:
         answers.append({"program": subject.name} | answer)
         if not request.json:
             print(line)
-            print(f"machine: {describe_machine(count_in_ns(subject.machine, subject.tick_ps))}")
+            machine = describe_machine(count_in_ns(subject.machine, subject.tick_ps))
+            print(f"machine: {machine}{f'; compute {subject.times.words}' if subject.times else ''}")
     if request.json:
         print(json.dumps({"programs": answers} if request.is_run else answers[0]))
     elif request.out is not None:
@@ -98,10 +104,10 @@ def _machine_of(request: GraphRequest, trace: Trace) -> Machine:
     return count_in_ps(machine) if request.as_astra_sim and trace.tick_ps == 1 else machine
 
 
-def _find_machine(word: str, *, as_astra_sim: bool) -> Machine:
+def _find_machine(word: str, *, as_astra_sim: bool, times: CalibratedTimes | None = None) -> Machine:
     if word.endswith(".toml"):
         return read_machine(Path(word))
-    return astra_sim_machine(word) if as_astra_sim else tpu_machine(word)
+    return (astra_sim_machine if as_astra_sim else tpu_machine)(word, times=times)
 
 
 def judge_selected(request: GraphRequest) -> list[JudgedProgram]:
@@ -121,16 +127,24 @@ def list_run(request: GraphRequest, programs: Sequence[JudgedProgram]) -> Iterat
             complain(f"note: {name} is left out: it was compiled for CPU devices")
             continue
         topology = program.case.topology
-        machine = (
-            export_machine(topology) if request.machine is None else _find_machine(request.machine, as_astra_sim=True)
-        )
-        graph = expand_program(program.module, program.rows, program.case.plan, name=name)
+        times = read_kept_times(request.path, topology.generation)
+        machine = _machine_of_run(request.machine, topology, times)
+        hardware = times.hardware if times else None
+        graph = expand_program(program.module, program.rows, program.case.plan, name=name, hardware=hardware)
         played += 1
-        yield Subject(name=name, graph=graph, machine=count_in_ps(machine), tick_ps=1)
+        yield Subject(name=name, graph=graph, machine=count_in_ps(machine), tick_ps=1, times=times)
     if not played:
         words = "/".join(word or "*" for word in request.words)
         failures = list_failures(program.result for program in programs)
         raise TimingError("; ".join([f"{request.path} has no program {words} that was compiled for TPUs", *failures]))
+
+
+def _machine_of_run(word: str | None, topology: Topology, times: CalibratedTimes | None) -> Machine:
+    """times: of the topology's chips."""
+    if word is None:
+        return export_machine(topology, times=times)
+    alike = None if word.endswith(".toml") else choose_times(word, topology.name, times)
+    return _find_machine(word, as_astra_sim=True, times=alike)
 
 
 def _by_astra_sim(subject: Subject, request: GraphRequest) -> tuple[dict[str, object], str]:

@@ -26,10 +26,9 @@ from compare.timing.network.machines.changes import (
 )
 from compare.timing.network.machines.machine import KINDS, Machine
 from compare.timing.network.machines.machine_file import MACHINE_KEYS, read_machine
-from compare.timing.network.machines.tpu import tpu_machine
+from compare.timing.network.machines.tpu import choose_times, tpu_machine
 from compare.timing.network.machines.words import choose_algorithm
 from compare.timing.network.programs.simulation import Simulation
-from meshes.devices.topology import Topology
 from meshes.process.command_line import Parser, command_parser, whole_number
 from meshes.process.one_line import quote
 
@@ -93,7 +92,10 @@ class WhatIf:
         times: of that topology's chips; other chips have their generation's rates.
         """
         word = self.machine or topology
-        machine = read_machine(Path(word)) if word.endswith(".toml") else _slice(word, topology, times)
+        if word.endswith(".toml"):
+            machine = read_machine(Path(word))
+        else:
+            machine = tpu_machine(word, times=choose_times(word, topology, times))
         simulation = Simulation(machine=machine, repeat=self.repeat)
         for kind, change in self.changes:
             simulation = CHANGES[kind](simulation, *_split(change, f"--{kind}"))
@@ -113,11 +115,6 @@ class WhatIf:
         words = f"{self.sweep.word}={value if isinstance(value, str) else f'{value:g}'}"
         name = f"{point.machine.name}{', ' if self.changes else ' with '}{words}"
         return replace(point, machine=replace(point.machine, name=name))
-
-
-def _slice(name: str, topology: str, times: CalibratedTimes | None) -> Machine:
-    is_alike = times is not None and Topology.parse(name).generation == Topology.parse(topology).generation
-    return tpu_machine(name, times=times if is_alike else None)
 
 
 def scale_by(simulation: Simulation, word: str, value: str) -> Simulation:

@@ -16,6 +16,7 @@ from pathlib import Path
 import yaml
 
 from compare.timing.errors import TimingError
+from compare.timing.model.time_file import CalibratedTimes
 from compare.timing.network.machines.machine import (
     BASELINE,
     FULLY_CONNECTED,
@@ -53,9 +54,9 @@ _ONLY = {"roofline-enabled": 0, "replay-only": 0, "track-local-mem": 0, "model-s
 """Switches that change times, and the one way in which they are simulated."""
 
 
-def export_machine(topology: Topology) -> Machine:
+def export_machine(topology: Topology, *, times: CalibratedTimes | None = None) -> Machine:
     """The machine of a TPU slice as an export says it, in ns: one ring a side; where all sides close, both ways."""
-    machine = replace(astra_sim_machine(topology.name), endpoint_ns=ENDPOINT)
+    machine = replace(astra_sim_machine(topology.name, times=times), endpoint_ns=ENDPOINT)
     sides = [wraps for side, wraps in zip(topology.shape, topology.wraps, strict=True) if side > 1]
     if not sides or not all(sides):
         return machine

@@ -65,12 +65,18 @@ def tpu_machine(name: str, *, times: CalibratedTimes | None = None) -> Machine:
     )
 
 
-def astra_sim_machine(name: str) -> Machine:
+def choose_times(name: str, topology: str, times: CalibratedTimes | None) -> CalibratedTimes | None:
+    """Of a slice by name: `times`, measured on chips of `topology`, where both are of one generation."""
+    alike = times is not None and Topology.parse(name).generation == Topology.parse(topology).generation
+    return times if alike else None
+
+
+def astra_sim_machine(name: str, *, times: CalibratedTimes | None = None) -> Machine:
     """The same slice as inputs for ASTRA-sim can say it.
 
     Lines are rings, rings go one way, there is no launch, and a reduction goes through the memory of the data sheet.
     """
-    machine = tpu_machine(name)
+    machine = tpu_machine(name, times=times)
     row = Topology.parse(name).generation
     dims = tuple(replace(dim, kind=RING) if dim.kind == LINE else dim for dim in machine.dims)
 

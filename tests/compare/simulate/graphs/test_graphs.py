@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 
 import pytest
 
@@ -65,6 +66,35 @@ def test_what_is_printed(capsys):
         "by ASTRA-sim's rules (congestion-unaware)\n"
         "machine: ring of 2 (37.3 GB/s, 465.67 ns) × ring of 4 (37.3 GB/s, 465.67 ns)\n"
     )
+
+
+def test_a_calibrated_run_and_its_export_agree_and_the_line_says_so(capsys, tmp_path):
+    """Bytes take twice as long: 1.5 to 2 times the exposed time, the rest is latency."""
+    run = tmp_path / "run"
+    shutil.copytree(EXAMPLE / "jax/prefill/tpu", run / "jax/prefill/tpu")
+    case = json.loads((EXAMPLE / "case.json").read_text()) | {"programs": ["jax/prefill/tpu"]}
+    (run / "case.json").write_text(json.dumps(case))
+    (run / "power.toml").write_text(
+        'generation = "v5e"\ncalibrated-on = "our pod, June"\n'
+        '[time.link_bytes_per_s]\nvalue = 18.6515e9\nunit = "byte/s"\n'
+        '[time.memory_bytes_per_s]\nvalue = 2e11\nunit = "byte/s"\n'
+    )
+    (by_run,) = answer(capsys, run, "--as", "astra-sim")["programs"]
+    cycles, exposed = RAN["jax/prefill/tpu"]
+    assert 1.5 * exposed < by_run["exposed"] < 2 * exposed
+    assert by_run["cycles"] - by_run["exposed"] > 1.02 * (cycles - exposed)
+    assert export([str(run), "--to", "chakra", "--out", str(tmp_path / "traces")]) == 0
+    (folder,) = (tmp_path / "traces").glob("*-jax-prefill-tpu")
+    assert answer(capsys, folder, "--as", "astra-sim")["ranks"] == by_run["ranks"]
+    main([str(run), "--as", "astra-sim"])
+    assert capsys.readouterr().out.splitlines()[1] == (
+        "machine: ring of 2 (18.65 GB/s, 465.67 ns) × ring of 4 (18.65 GB/s, 465.67 ns); "
+        "compute calibrated on our pod, June"
+    )
+    (other,) = answer(capsys, run, "--as", "astra-sim", "--machine", "v6e:2x4")["programs"]
+    (usual,) = answer(capsys, EXAMPLE, "--as", "astra-sim", "--machine", "v6e:2x4", "--arm", "jax", "--phase",
+                      "prefill", "--cell", "tpu")["programs"]  # fmt: skip
+    assert other["exposed"] == pytest.approx(usual["exposed"], rel=1e-6)  # computation ends within its tick
 
 
 def test_on_another_machine_the_export_and_the_run_agree(capsys, traces):
