@@ -56,7 +56,7 @@ def headline(result: SearchResult, arm: ArmResult) -> str:
         return f"{name}: no avoidable bytes; no change is needed"
     if not changes:
         return f"{name}: no code change was found that removes avoidable bytes"
-    return f"{name}: {count_text(len(changes), 'change')}, largest effect first, each compiled and measured"
+    return f"{name}: {count_text(len(changes), 'change')}, largest effect first, each compiled and counted"
 
 
 def steps(arm: ArmResult) -> list[MergedRemedy]:

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from compare.render.energy.section import BREAKDOWN
+from compare.render.energy.section import ARITHMETIC, BREAKDOWN
 from compare.render.figures import INK, STYLE, draw_heading, heading_inches, save_figure
 from compare.render.picture import Picture
 from compare.render.time.timing_section import ProgramTiming
@@ -26,7 +26,7 @@ _LOOK = {
 }  # fmt: skip
 _TIME = ("compute", "memory", "network", "idle")
 _ENERGY = ("compute", "memory", "ici", "dcn", "static")
-_LEGEND = {"compute": "compute", "memory": "memory", "ici": "network: exposed time, ICI", "dcn": "DCN",
+_LEGEND = {"compute": ARITHMETIC, "memory": "memory", "ici": "network: exposed time, ICI", "dcn": "DCN",
            "static": "idle time, static energy"}  # fmt: skip
 
 

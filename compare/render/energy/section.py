@@ -27,6 +27,9 @@ from compare.report.model.report import Report
 BREAKDOWN, POWER = "-breakdown", "-power"
 """Suffixes of the names of the figures of energy: of this section, and of the one on time, beside the strip."""
 
+ARITHMETIC = "arithmetic"
+"""Of compute the part that arithmetic bounds, and what matrix and vector units spend."""
+
 VERDICTS = ("inherent", "inflated", "induced", "rest")
 NAMES = {"matrix": "matrix", "vector": "vector", "memory": "memory", "ici": "ICI", "dcn": "DCN", "static": "static"}
 """Component -> its name in tables and figures."""
@@ -34,7 +37,8 @@ NAMES = {"matrix": "matrix", "vector": "vector", "memory": "memory", "ici": "ICI
 _LEAD = (
     "modelled, not measured: what is counted of each program × coefficients of the chip, of the full mesh in one step. "
     "In brackets the least and the most, every coefficient at the end of its range; where two programs are compared, "
-    "both have the same."
+    "both have the same. The time of compute is split here: under arithmetic what arithmetic bounds, under memory what "
+    "reads and writes bound."
 )
 
 
@@ -90,8 +94,8 @@ def _ratios(difference: EnergyDifference) -> str:
 
 
 def breakdown_table(phase: str, timings: Sequence[ProgramTiming]) -> Table:
-    """The time and the energy of a step, side by side: what computes, memory, networks, and what waits."""
-    headings = ("compute", "memory", "network", "idle, static", "step")
+    """The time and the energy of a step, side by side: arithmetic, memory, networks, and what waits."""
+    headings = (ARITHMETIC, "memory", "network", "idle, static", "step")
     return Table(
         name=f"Time and energy of a step of {phase}, modelled, by component",
         columns=(

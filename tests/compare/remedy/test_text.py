@@ -25,7 +25,7 @@ def print_text(result):
 def test_the_list_says_what_to_change_what_it_removes_and_what_remains():
     _, result = run_search(Table(), arms=("jax", "torchxla"))
     text = print_text(result)
-    assert "TorchXLA, llama-3.1-8b on pp2tp4: 1 change, largest effect first, each compiled and measured" in text
+    assert "TorchXLA, llama-3.1-8b on pp2tp4: 1 change, largest effect first, each compiled and counted" in text
     assert "−80 B a step in prefill, −20 B in decode, verified (attention-per-sequence)" in text
     assert "torch.stack([F.scaled_dot_product_attention(*one, …) for one in each], 1)" in text
     assert "equally good alternatives: attention-einsum (modelled step 60 ns in prefill, 60 ns in decode)" in text

@@ -10,7 +10,7 @@ import pytest
 
 from compare.render.energy.figures import draw_pictures
 from compare.render.energy.power import draw_phase
-from compare.render.energy.section import energy_section
+from compare.render.energy.section import breakdown_table, energy_section
 from compare.render.energy.sentence import energy_sentence
 from compare.render.terminal import console, print_sections
 from compare.render.time.perfetto import write_trace
@@ -102,6 +102,22 @@ def test_the_rows_of_a_breakdown_add_up_to_its_steps(report):
             energy, times = programs.default.energy, programs.default.timing.per_step
             assert sum(energy.time_by_component_ns.values()) == pytest.approx(times.step_ns, abs=0.01)
             assert sum(energy.by_component_j.values()) == pytest.approx(energy.step_j, rel=1e-12)
+
+
+def test_the_time_that_arithmetic_bounds_is_not_called_compute(report, capsys):
+    """JAX's decode step computes for 19.2 ms, 1.92 ms of which arithmetic bounds: two amounts, two words."""
+    times = report.phases["decode"].arms["jax"].default
+    split = times.energy.time_by_component_ns
+    assert split["compute"] < 0.2 * times.timing.per_step.compute_ns
+    assert split["compute"] + split["memory"] == pytest.approx(times.timing.per_step.compute_ns, abs=0.01)
+    tables = [breakdown_table(phase, timings) for phase, timings in timings_by_phase(report).items()]
+    for table in tables:
+        assert [column.heading for column in table.columns][2:4] == ["arithmetic", "memory"]
+    for picture in draw_pictures(timings_by_phase(report)):
+        words = re.findall(r">([^<>]+)</text>", picture.svg.decode())
+        assert "arithmetic" in words
+        assert "compute" not in words
+    assert "The time of compute is split here" in " ".join(printed(report, capsys).split())
 
 
 def test_a_step_that_takes_less_says_so():
