@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compare.history.lineage_query import query_run, query_saved
+from compare.report.build import DEFAULT_CELL
+from compare.report.programs import list_failures
 from compare.run.folder.load_run import judge_run, read_run
 from compare.user_program.saved_program import is_saved
 from meshes.process.command_line import command_parser, print_json, run_command
+from meshes.process.one_line import complain_of
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the history of one collective, or a line for each."""
+    """Print the history of one collective, or a line for each; 1 where a program could not be read."""
     parser = command_parser(
         "compare.history",
         "Show the libtpu passes that created and changed a collective, with the HLO before and after each.",
@@ -25,10 +28,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--cell", metavar="CELL", default="", help="only this cell (default: the default cell)")
     parser.add_argument("--json", action="store_true", help="print JSON, with full lines of HLO")
     options = parser.parse_args(argv)
+    failures: tuple[str, ...] = ()
     if is_saved(options.run):
         histories = query_saved(options.run, name=options.name)
     else:
         run = judge_run(read_run(options.run))
+        chosen = {result.key for result in run.run.select((options.arm, options.phase, options.cell or DEFAULT_CELL))}
+        failures = list_failures(program.result for program in run.programs if program.result.key in chosen)
         histories = query_run(run, name=options.name, arm=options.arm, phase=options.phase, cell=options.cell)
     if options.json:
         print_json([history.to_dict() for history in histories])
@@ -40,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print_life(history)
         else:
             print_histories(histories)
-    return 0
+    return complain_of(failures)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import pytest
 
 from compare.energy import __main__ as energy
 from compare.export import __main__ as export
+from compare.history import __main__ as history
 from compare.metric import __main__ as metric
 from compare.report.programs import DAMAGED, MISSING, NOT_OFFERED, ProgramResult, list_failures
 from compare.simulate import __main__ as simulate
@@ -39,6 +40,7 @@ def ask(command, *words):
     [
         (simulate, ()),
         (simulate, ("--as", "astra-sim")),
+        (history, ()),
         (energy, ()),
         (energy, ("--json",)),
         (energy, ("--frequency", "0.9:1.1:0.1")),
