@@ -29,7 +29,11 @@ WRITTEN_OTHERWISE = [
     logits("dp2ep4", "mixtral", style="weights", variants=[name for name in VARIANTS if name.startswith(PIN)]),
 ]
 
-TEXT = [text(mesh, second) for mesh, (_, second) in MESHES.items()]
+TEXT = [
+    pytest.param(text(mesh, second), marks=[pytest.mark.long] if place % 2 else [])
+    for place, (mesh, (_, second)) in enumerate(MESHES.items())
+]
+"""Of every other mesh a plain run compares logits alone."""
 
 
 @pytest.fixture(scope="module")
