@@ -179,7 +179,9 @@ def test_a_sweep_over_machines_or_algorithms_is_each_of_them_alone(subjects):
 
 
 def test_rows_of_other_chips_say_whose_compute_they_have(subjects, capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr("compare.simulate.what_if.answer.load_subjects", lambda _, power: subjects[:1])
+    monkeypatch.setattr(
+        "compare.simulate.what_if.answer.load_subjects", lambda _, power: Subjects(programs=subjects[:1])
+    )
     mine = tmp_path / "mine.toml"
     rates = "bandwidth = 1\nlatency = 1\n"
     mine.write_text(f'[[dims]]\nkind = "ring"\nsize = 8\n{rates}')
