@@ -18,7 +18,7 @@ from compare.timing.energy.speeds import (
 )
 from compare.timing.energy.voltage import Voltage
 from meshes.mesh_argument import read_mesh
-from tests.compare.timing.model.toys import ALL_REDUCE_NS, ROUND, STAGES, X, program
+from tests.compare.timing.model.toys import ALL_REDUCE_NS, BETWEEN_SLICES, ROUND, STAGES, X, program
 
 CHIP = parse_power(
     {"energy": {
@@ -146,19 +146,7 @@ def test_memory_bounds_what_reads_it():
 
 def test_dcn_bounds_what_waits_for_another_slice():
     """4000 bytes at 1 a ns after 1000 ns that no speed changes; 16 kB on 8 chips, 3.2 µJ."""
-    marks = "_xla_megascale_target={{100000->200000},{100001->200001},{100002->200002},{100003->200003}}"
-    mega = (
-        f'frontend_attributes={{_xla_host_transfer_rendezvous="a",{marks},_xla_megascale_transfer_type="ONE_TO_ONE"}}'
-    )
-    entry = f"""
-  t = token[] after-all()
-  s = ({X}, u32[], token[]) send(x, t), channel_id=1, is_host_transfer=true, {mega}
-  r = ({X}, u32[], token[]) recv(t), channel_id=2, is_host_transfer=true, {mega}
-  sd = token[] send-done(s), channel_id=1, is_host_transfer=true
-  rd = ({X}, token[]) recv-done(r), channel_id=2, is_host_transfer=true
-  ROOT y = {X} get-tuple-element(rd), index=0
-"""
-    between = workload(entry, amounts=[0, 0, 0, 0, 4 * 4000, 0], mesh="dp2tp4@2xv5e:2x2", partitions=4)
+    between = workload(BETWEEN_SLICES, amounts=[0, 0, 0, 0, 4 * 4000, 0], mesh="dp2tp4@2xv5e:2x2", partitions=4)
     (dcn,) = measure_marginal(between, CHIP, Voltage(0.5))
     assert (dcn.part, dcn.bound_ns) == ("dcn", pytest.approx(4000, rel=1e-3))
     joules = 4 * 4000 * 200e-12

@@ -4,7 +4,7 @@ import pytest
 
 from compare.timing.model import schedule
 from compare.timing.timeline import WORK_COLUMNS, Timeline
-from tests.compare.timing.model.toys import BACK, LOOPED, SHIFT, X, all_reduce, loop, program, run
+from tests.compare.timing.model.toys import BACK, BETWEEN_SLICES, LOOPED, SHIFT, X, all_reduce, loop, program, run
 
 ICI = "ici_byte_hops"
 
@@ -48,19 +48,7 @@ def test_bytes_of_a_started_collective_are_on_its_event_from_start_to_done_alone
 
 
 def test_bytes_between_slices_are_not_those_of_the_torus():
-    marks = "_xla_megascale_target={{100000->200000},{100001->200001},{100002->200002},{100003->200003}}"
-    mega = (
-        f'frontend_attributes={{_xla_host_transfer_rendezvous="a",{marks},_xla_megascale_transfer_type="ONE_TO_ONE"}}'
-    )
-    entry = f"""
-  t = token[] after-all()
-  s = ({X}, u32[], token[]) send(x, t), channel_id=1, is_host_transfer=true, {mega}
-  r = ({X}, u32[], token[]) recv(t), channel_id=2, is_host_transfer=true, {mega}
-  sd = token[] send-done(s), channel_id=1, is_host_transfer=true
-  rd = ({X}, token[]) recv-done(r), channel_id=2, is_host_transfer=true
-  ROOT y = {X} get-tuple-element(rd), index=0
-"""
-    work = work_of_step(run(program(entry, head="num_partitions=4"), mesh="dp2tp4@2xv5e:2x2"))
+    work = work_of_step(run(program(BETWEEN_SLICES, head="num_partitions=4"), mesh="dp2tp4@2xv5e:2x2"))
     assert (work[ICI], work["dcn_bytes"]) == (0, 4 * 4000)
 
 

@@ -9,6 +9,7 @@ from compare.timing.timeline import DERIVED_COLUMNS, EVENT_COLUMNS, STEP_COLUMNS
 from tests.compare.timing.model.toys import (
     ALL_REDUCE_NS,
     BACK,
+    BETWEEN_SLICES,
     LOOPED,
     PERMUTE_NS,
     ROUND,
@@ -218,19 +219,7 @@ def test_a_start_that_nothing_waits_for_still_arrives():
 
 def test_every_slice_talks_over_the_data_centre_at_its_own_rate():
     """A send of 4000 bytes at 1 byte a ns after 1000."""
-    marks = "_xla_megascale_target={{100000->200000},{100001->200001},{100002->200002},{100003->200003}}"
-    mega = (
-        f'frontend_attributes={{_xla_host_transfer_rendezvous="a",{marks},_xla_megascale_transfer_type="ONE_TO_ONE"}}'
-    )
-    entry = f"""
-  t = token[] after-all()
-  s = ({X}, u32[], token[]) send(x, t), channel_id=1, is_host_transfer=true, {mega}
-  r = ({X}, u32[], token[]) recv(t), channel_id=2, is_host_transfer=true, {mega}
-  sd = token[] send-done(s), channel_id=1, is_host_transfer=true
-  rd = ({X}, token[]) recv-done(r), channel_id=2, is_host_transfer=true
-  ROOT y = {X} get-tuple-element(rd), index=0
-"""
-    timeline = run(program(entry, head="num_partitions=4"), mesh="dp2tp4@2xv5e:2x2")
+    timeline = run(program(BETWEEN_SLICES, head="num_partitions=4"), mesh="dp2tp4@2xv5e:2x2")
     assert step_ns(timeline) == 1000 + 4000
 
 

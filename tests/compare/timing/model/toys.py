@@ -117,3 +117,16 @@ def comms(timeline: Timeline, device: int = 0) -> list[tuple[str, float, float, 
     rows = timeline.events[(timeline.events["role"] == "communication") & (timeline.events["device"] == shown)]
     columns = (rows[name].tolist() for name in ("hlo_op", "start_ns", "duration_ns", "exposed_ns"))
     return list(zip(*columns, strict=True))
+
+
+_MARKS = "_xla_megascale_target={{100000->200000},{100001->200001},{100002->200002},{100003->200003}}"
+_MEGA = f'frontend_attributes={{_xla_host_transfer_rendezvous="a",{_MARKS},_xla_megascale_transfer_type="ONE_TO_ONE"}}'
+BETWEEN_SLICES = f"""
+  t = token[] after-all()
+  s = ({X}, u32[], token[]) send(x, t), channel_id=1, is_host_transfer=true, {_MEGA}
+  r = ({X}, u32[], token[]) recv(t), channel_id=2, is_host_transfer=true, {_MEGA}
+  sd = token[] send-done(s), channel_id=1, is_host_transfer=true
+  rd = ({X}, token[]) recv-done(r), channel_id=2, is_host_transfer=true
+  ROOT y = {X} get-tuple-element(rd), index=0
+"""
+"""An entry on two slices: a send of 4000 bytes to the other one."""
