@@ -24,6 +24,7 @@ from compare.timing.xplane.xspace import Line, Metadata, Plane, Space
 
 OWN_KEY = "wirediff"
 """In the trace's `metadata`: what `compare.export` says of a trace that it writes."""
+_CPU_DEVICE = "/device:CPU:"
 _DEVICE = re.compile(r"/device:[A-Z]+:\d+$")
 _STEP_NAMES = re.compile(r"\$\S*core\.py:\d+ step|StepMarker")
 """Marks of steps on a host that bear no number: vLLM's frame of Python, torch_xla's mark."""
@@ -195,6 +196,7 @@ def read_trace(path: str | Path) -> Space:
         notes=(*events.notes, *trace.notes),
         source="modelled" if about.get("source") == "modelled" else "measured",
         label=str(about.get("label", "")),
+        one_at_a_time=not any(_is_cpu(name) for name in events.process_names.values()),
         stands_for=_stands_for(about.get("stands_for")),
     )
 
@@ -205,9 +207,14 @@ def _own(about: Mapping[str, object]) -> Mapping[str, object]:
     return written if isinstance(written, dict) else {}
 
 
+def _is_cpu(process: str) -> bool:
+    """Whether a process is a device of XLA:CPU, whose operations run on several threads."""
+    return process.startswith(_CPU_DEVICE)
+
+
 def _as_device(name: str) -> str:
     """CPU devices, in a trace of `compare.export`, are laid out as those of TPUs are."""
-    return name.replace("/device:CPU:", "/device:TPU:")
+    return name.replace(_CPU_DEVICE, "/device:TPU:")
 
 
 def _stands_for(value: object) -> dict[int, tuple[int, ...]]:

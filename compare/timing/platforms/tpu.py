@@ -103,7 +103,7 @@ def op_events(space: Space) -> DeviceEvents:
         executions=concat_frames([rows for rows in executions.values() if len(rows)] or [nothing]),
         spanning_lines=frozenset(core.line_name(line) for core in cores if core.is_main for line in core.lines(ASYNC)),
         other_cores=frozenset(core.line_name(line) for core in cores if not core.is_main for line in core.plane.lines),
-        one_at_a_time=True,
+        one_at_a_time=space.one_at_a_time,
         meters=tuple(
             meter
             for core in cores

@@ -222,6 +222,9 @@ class Space:
     """`modelled` of a trace that this project wrote of its model."""
     label: str = ""
     """The trace's description of itself; "" for none."""
+    one_at_a_time: bool = True
+    """Whether a device's line shows one operation at a time, and nests others in it; not where several threads of a
+    CPU are laid out on one line."""
     stands_for: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """Shown device -> the devices that it represents, where there are several."""
 

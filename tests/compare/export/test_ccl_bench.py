@@ -3,6 +3,7 @@
 import gzip
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -181,6 +182,25 @@ def test_events_come_back_to_the_picosecond(out):
             for name, most in (exact | dict.fromkeys(("start_ns", "duration_ns", "wait_ns"), 0.001)).items():
                 both = read[name].to_numpy(), own[name].to_numpy()
                 np.testing.assert_allclose(*both, rtol=0, atol=most)
+
+
+@pytest.mark.parametrize(("platform", "role"), [("CPU", "compute"), ("TPU", "container")])
+def test_threads_of_a_cpu_run_beside_each_other(tmp_path, platform, role):
+    """There a long operation may span a communication of the same device; on a TPU's line it is a loop around it."""
+    (timed,) = select_programs(read_run(EXAMPLE), arm="torchxla", phase="decode", cell="tpu")
+    program, events = timed.program, timed.timeline.events
+    inner = events[events["role"].eq("communication") & events["line"].eq("XLA Ops")].index[0]
+    long = events.index[events["role"].eq("compute") & events["device"].eq(events.at[inner, "device"])][0]
+    start, length = events.at[inner, "start_ns"] - 5, events.at[inner, "duration_ns"] + 10
+    changed = events.assign(start_ns=events["start_ns"].where(events.index != long, start),
+                            duration_ns=events["duration_ns"].where(events.index != long, length))  # fmt: skip
+    (tmp_path / "host0.trace.json").write_bytes(
+        trace.write_trace(replace(timed.timeline, events=changed), program.module, program.rows, platform=platform)
+    )
+    back = read_profile([tmp_path / "host0.trace.json"], axes=program.case.mesh.split_axes, hlo=program.module).events
+    (found,) = back[back["duration_ns"].sub(length).abs().lt(0.002) & back["device"].eq(events.at[long, "device"])
+                    & back["hlo_op"].eq(events.at[long, "hlo_op"])].itertuples()  # fmt: skip
+    assert found.role == role
 
 
 def operations(timeline, device):
