@@ -4,6 +4,7 @@ import re
 import textwrap
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from io import BytesIO
 
 import matplotlib as mpl
@@ -16,7 +17,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from compare.render.picture import Picture
+from compare.render.picture import Drawing, Picture
 from compare.render.programs import Program, num_devices, programs
 from compare.render.traffic import Matrix, Traffic, traffic
 from compare.render.units import axes_text, bytes_text
@@ -52,9 +53,9 @@ INK = "#20242b"
 """Colour of lines and text."""
 
 
-def draw_pictures(report: Report) -> list[Picture]:
+def list_drawings(report: Report) -> list[Drawing]:
     """Bytes by verdict, then the traffic matrices of each arm's default program in each phase."""
-    pictures = [draw_verdicts(report)]
+    drawings: list[Drawing] = [partial(draw_verdicts, report)]
     for phase in report.phases:
         judged = [
             program for program in programs(report) if program.phase == phase and program.default and program.judged
@@ -62,12 +63,12 @@ def draw_pictures(report: Report) -> list[Picture]:
         slices = report.mesh.slices
         tables = [traffic(program.rows, num_devices=num_devices(report), slices=slices) for program in judged]
         top = max((float(table.total.max()) for table in tables), default=0.0)
-        pictures += [
-            draw_matrices(program, table, top=top, num_devices=num_devices(report))
+        drawings += [
+            partial(draw_matrices, program, table, top=top, num_devices=num_devices(report))
             for program, table in zip(judged, tables, strict=True)
             if table.by_axes
         ]
-    return pictures
+    return drawings
 
 
 def draw_verdicts(report: Report) -> Picture:

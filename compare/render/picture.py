@@ -1,7 +1,7 @@
 """A drawn figure as PNG and SVG; needs no drawing library."""
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,15 @@ class Picture:
     caption: str
     png: bytes
     svg: bytes
+
+
+Drawing = Callable[[], Picture]
+"""A figure that is not drawn yet: any process may draw it."""
+
+
+def draw_all(drawings: Iterable[Drawing]) -> list[Picture]:
+    """The figures, one after another."""
+    return [draw() for draw in drawings]
 
 
 def inline_picture(picture: Picture) -> tuple[str, str, str]:

@@ -5,6 +5,7 @@ partial results are removed.
 """
 
 import argparse
+import gc
 import json
 import re
 import signal
@@ -22,6 +23,8 @@ REFUSED = 2
 LARGEST = 2**31 - 1
 """Of whole-number options."""
 
+_GC_THRESHOLD = 100_000
+"""Objects between two runs of Python's cycle collector: at its own 700 they take 5 % of a warm run and free little."""
 _ENDING = ("SIGTERM", "SIGHUP")
 
 
@@ -114,6 +117,7 @@ def run_command(command: Callable[[Sequence[str] | None], int], argv: Sequence[s
     """Run a command, and exit with its status; without `argv` this process runs nothing else."""
     if argv is None:
         claim_stderr()
+        gc.set_threshold(_GC_THRESHOLD)
     raise SystemExit(run_to_status(lambda: command(argv)))
 
 

@@ -1,6 +1,7 @@
 """The figure of energy: time and joules of a step by component.  Modelled."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import matplotlib as mpl
 import numpy as np
@@ -11,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from compare.render.energy.section import ARITHMETIC, BREAKDOWN
 from compare.render.figures import INK, STYLE, draw_heading, heading_inches, save_figure
-from compare.render.picture import Picture
+from compare.render.picture import Drawing, Picture
 from compare.render.time.timing_section import ProgramTiming
 from compare.render.units import joules_text, span_text, time_text
 from compare.report.model.energy import StepEnergy
@@ -21,8 +22,8 @@ WIDE = 8.0
 
 # Neighbours differ in grey too, by how dark they are and by their hatching.
 _LOOK = {
-    "compute": ("#33415a", ""), "memory": ("#bfd08f", "////"), "network": ("#c96a1b", "...."),
-    "ici": ("#c96a1b", "...."), "dcn": ("#eebf8b", "xxxx"), "idle": ("#e3e6ea", ""), "static": ("#e3e6ea", ""),
+    "compute": ("#33415a", ""), "memory": ("#bfd08f", "////"), "network": ("#c96a1b", "\\\\\\\\"),
+    "ici": ("#c96a1b", "\\\\\\\\"), "dcn": ("#eebf8b", "xxxx"), "idle": ("#e3e6ea", ""), "static": ("#e3e6ea", ""),
 }  # fmt: skip
 _TIME = ("compute", "memory", "network", "idle")
 _ENERGY = ("compute", "memory", "ici", "dcn", "static")
@@ -33,13 +34,13 @@ _LEGEND = {"compute": ARITHMETIC, "memory": "memory", "ici": "network: exposed t
 Known = Sequence[tuple[ProgramTiming, StepEnergy]]
 
 
-def draw_pictures(phases: Mapping[str, Sequence[ProgramTiming]]) -> list[Picture]:
+def list_drawings(phases: Mapping[str, Sequence[ProgramTiming]]) -> list[Drawing]:
     """A figure for every phase, of its default programs with an energy."""
-    pictures = []
+    drawings: list[Drawing] = []
     for phase, timings in phases.items():
         known = [(timing, timing.energy) for timing in timings if timing.energy and timing.default]
-        pictures += [draw_breakdown(phase, known)] if known else []
-    return pictures
+        drawings += [partial(draw_breakdown, phase, known)] if known else []
+    return drawings
 
 
 def draw_breakdown(phase: str, known: Known) -> Picture:

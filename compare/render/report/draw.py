@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from compare.render import tables
 from compare.render.blocks import Section
-from compare.render.picture import save
+from compare.render.picture import Picture, save
 from compare.render.programs import num_devices
 from compare.render.report.figure_process import FigureProcess, Pictures
 from compare.render.report.page import render_page
@@ -16,7 +16,7 @@ from compare.render.time import perfetto
 from compare.render.time import tables as time_tables
 from compare.render.time.timeline_strip import Strip, stages, strip
 from compare.render.time.timeline_view import Key, ProgramTimeline, program_timelines
-from compare.render.time.timing_section import timings_by_phase
+from compare.render.time.timing_section import timings
 from compare.report.model.report import Report
 from compare.run.folder.load_run import Run, judge_run
 from compare.run.folder.timelines import add_times
@@ -33,15 +33,20 @@ STRIPS_BYTES = 1_000_000
 def judge_and_draw(run: Run, folder: Path, *, sections: Sequence[Section] = ()) -> Report:
     """Judge the programs of a run, build their timelines, and write the report into the folder.
 
-    The figures of bytes are drawn in parallel with the timelines.
+    Each phase's figures are drawn while the next one's timelines are built.
     """
     with FigureProcess() as process:
         judged = judge_run(run)
-        untimed = judged.report()
-        of_bytes = process.draw_bytes(untimed)
-        times = judged.timelines()
-        report = add_times(untimed, judged.programs, times)
-        _draw(report, folder, timelines=times.by_key, sections=sections, process=process, of_bytes=of_bytes)
+        report = judged.report()
+        figures = _Figures(process, report)
+        timelines: dict[Key, Timeline] = {}
+        for phase in report.phases:
+            part = judged.of_phase(phase)
+            times = part.timelines()
+            report = add_times(report, part.programs, times)
+            figures.draw_times(report, phase, times.by_key)
+            timelines |= times.by_key
+        _write(report, folder, timelines=timelines, sections=sections, figures=figures)
     return report
 
 
@@ -57,42 +62,58 @@ def draw(
     timelines: of the modelled and measured programs.  sections: further sections, from slices.
     """
     with FigureProcess() as process:
-        of_bytes = process.draw_bytes(report)
-        _draw(report, folder, timelines=timelines, sections=sections, process=process, of_bytes=of_bytes)
+        figures = _Figures(process, report)
+        for phase in report.phases:
+            figures.draw_times(report, phase, timelines)
+        _write(report, folder, timelines=timelines, sections=sections, figures=figures)
 
 
-def _draw(
-    report: Report,
-    folder: Path,
-    *,
-    timelines: Mapping[Key, Timeline],
-    sections: Sequence[Section],
-    process: FigureProcess,
-    of_bytes: Pictures,
+class _Figures:
+    """The figures of a report, drawn by a second process as soon as what they show is known."""
+
+    def __init__(self, process: FigureProcess, report: Report):
+        self._process = process
+        self._of_bytes = process.draw_bytes(report)
+        self._of_times: list[Pictures] = []
+        self._strips: list[tuple[ProgramTimeline, Strip]] = []
+
+    def draw_times(self, report: Report, phase: str, timelines: Mapping[Key, Timeline]) -> None:
+        """Start to draw those of a phase with times."""
+        stage_of = stages(report.mesh)
+        programs = [program for program in program_timelines(report, timelines) if program.phase == phase]
+        strips = [strip(program, stage_of=stage_of) for program in programs]
+        self._strips += zip(programs, strips, strict=True)
+        if found := timings(report, phase):
+            devices = num_devices(report)
+            self._of_times.append(self._process.draw_times({phase: found}, num_devices=devices, strips=strips))
+
+    @property
+    def strips(self) -> list[Strip]:
+        """Those for the page."""
+        small = sum(len(json.dumps(drawn.to_json())) for _, drawn in self._strips) <= STRIPS_BYTES
+        return [
+            drawn
+            for program, drawn in self._strips
+            if small or program.default or program.timeline.source != "modelled"
+        ]
+
+    def pictures(self) -> tuple[list[Picture], list[Picture]]:
+        """(of bytes, of times and energy), when they are drawn."""
+        return self._of_bytes.result(), [picture for pictures in self._of_times for picture in pictures.result()]
+
+
+def _write(
+    report: Report, folder: Path, *, timelines: Mapping[Key, Timeline], sections: Sequence[Section], figures: _Figures
 ) -> None:
-    programs = program_timelines(report, timelines)
-    strips = _strips(report, programs)
-    phases = timings_by_phase(report)
-    of_times = (
-        process.draw_times(phases, num_devices=num_devices(report), strips=strips) if any(phases.values()) else None
-    )
     text = json.dumps(report.to_json(), indent=1, ensure_ascii=False)
     (folder / "report.json").write_text(f"{text}\n", encoding="utf-8")
     tables.save(report, folder / "tables")
     if timelines:
+        programs = program_timelines(report, timelines)
         time_tables.save(report, folder / "tables", timelines=programs)
         perfetto.write_trace(folder / TRACE, timelines=programs)
-    pictures = of_bytes.result()
-    time_pictures = of_times.result() if of_times else []
-    save([*pictures, *time_pictures], folder / "figures")
-    html = render_page(report, pictures=pictures, time_pictures=time_pictures, strips=strips, sections=sections)
+    strips = figures.strips
+    of_bytes, of_times = figures.pictures()
+    save([*of_bytes, *of_times], folder / "figures")
+    html = render_page(report, pictures=of_bytes, time_pictures=of_times, strips=strips, sections=sections)
     (folder / PAGE).write_text(html, encoding="utf-8")
-
-
-def _strips(report: Report, programs: Sequence[ProgramTimeline]) -> list[Strip]:
-    stage_of = stages(report.mesh)
-    drawn_strips = [(program, strip(program, stage_of=stage_of)) for program in programs]
-    small = sum(len(json.dumps(drawn.to_json())) for _, drawn in drawn_strips) <= STRIPS_BYTES
-    return [
-        drawn for program, drawn in drawn_strips if small or program.default or program.timeline.source != "modelled"
-    ]

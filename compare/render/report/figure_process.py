@@ -10,11 +10,14 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import zip_longest
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Self
 
 from compare.render.errors import ViewError
-from compare.render.picture import Picture
+from compare.render.picture import Drawing, Picture, draw_all
 from compare.render.time.timeline_strip import Strip
 from compare.render.time.timing_section import ProgramTiming
 from compare.report.model.report import Report
@@ -23,6 +26,7 @@ from meshes.process.one_line import one_line
 Pictures = Future[list[Picture]]
 """`result()` raises `ViewError` where they could not be drawn."""
 
+_FORK = get_context("fork")
 _BYTES, _TIMES = "bytes", "times"
 
 
@@ -85,13 +89,34 @@ def main() -> None:
             return
         if what == _BYTES:
             (report,) = request
-            pictures = figures.draw_pictures(Report.from_json(report))
+            drawings = figures.list_drawings(Report.from_json(report))
         else:
             phases, num_devices, strips = request
-            pictures = time_figures.draw_pictures(phases, num_devices=num_devices, strips=strips)
-            pictures += energy_figures.draw_pictures(phases)
-        pickle.dump(pictures, sys.stdout.buffer)
+            drawings = time_figures.list_drawings(phases, num_devices=num_devices, strips=strips)
+            drawings += energy_figures.list_drawings(phases)
+        pickle.dump(_draw_in_two(drawings), sys.stdout.buffer)
         sys.stdout.buffer.flush()
+
+
+def _draw_in_two(drawings: Sequence[Drawing]) -> list[Picture]:
+    """The pictures, in order; every other one is drawn by a fork of this process, which has its libraries at once."""
+    receiver, sender = _FORK.Pipe(duplex=False)
+    fork = _FORK.Process(target=_send_pictures, args=(drawings[1::2], sender), daemon=True)
+    fork.start()
+    sender.close()
+    even = draw_all(drawings[::2])
+    odd = receiver.recv()
+    fork.join()
+    if isinstance(odd, Exception):
+        raise odd
+    return [picture for pair in zip_longest(even, odd) for picture in pair if picture]
+
+
+def _send_pictures(drawings: Sequence[Drawing], sender: "Connection[list[Picture] | Exception, object]") -> None:
+    try:
+        sender.send(draw_all(drawings))
+    except Exception as error:
+        sender.send(error)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The figures of time: exposed time by verdict, one step, the pipeline's ticks.  Each states its source."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import matplotlib as mpl
 import numpy as np
@@ -22,7 +23,7 @@ from compare.render.figures import (
     heading_inches,
     save_figure,
 )
-from compare.render.picture import Picture
+from compare.render.picture import Drawing, Picture
 from compare.render.time import network_figures
 from compare.render.time.timeline_strip import LaneCommunications, Strip
 from compare.render.time.timing_section import ProgramTiming, by_group
@@ -47,29 +48,29 @@ _PALE = 0.65
 TIMES = FuncFormatter(lambda value, _: time_text(value))
 
 
-def draw_pictures(
+def list_drawings(
     phases: Mapping[str, Sequence[ProgramTiming]], *, num_devices: int, strips: Sequence[Strip]
-) -> list[Picture]:
+) -> list[Drawing]:
     """The figures of every phase with times; some show the default programs only.
 
     phases: phase -> timings.
     """
-    pictures: list[Picture] = []
+    drawings: list[Drawing] = []
     for phase, timings in phases.items():
         if not timings:
             continue
-        pictures.append(draw_exposed(phase, timings))
+        drawings.append(partial(draw_exposed, phase, timings))
         phase_strips = [strip for strip in strips if strip.phase == phase and strip.default and strip.lanes]
-        pictures += [draw_step(phase, phase_strips)] if phase_strips else []
+        drawings += [partial(draw_step, phase, phase_strips)] if phase_strips else []
         default = [timing for timing in timings if timing.default]
         piped = [
             (timing, timing.section.pipeline)
             for timing in default
             if timing.section.pipeline and timing.section.pipeline.ticks
         ]
-        pictures += [draw_pipeline(phase, piped)] if piped else []
-        pictures += network_figures.draw_pictures(phase, default, num_devices=num_devices)
-    return pictures
+        drawings += [partial(draw_pipeline, phase, piped)] if piped else []
+        drawings += network_figures.list_drawings(phase, default, num_devices=num_devices)
+    return drawings
 
 
 def draw_exposed(phase: str, timings: Sequence[ProgramTiming]) -> Picture:

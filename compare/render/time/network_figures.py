@@ -1,6 +1,7 @@
 """The figures of the network in a step: duty cycle, bytes sent, gaps, routed traffic."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import matplotlib as mpl
 import numpy as np
@@ -13,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, SymmetricalLogLocator
 from numpy.typing import NDArray
 
 from compare.render.figures import COLOURS, INK, STYLE, UNCLEAR, draw_heading, heading_inches, save_figure
-from compare.render.picture import Picture
+from compare.render.picture import Drawing, Picture
 from compare.render.time.timing_section import ProgramTiming
 from compare.render.units import axes_text, bytes_text, time_text
 from compare.report.model.timing import Gaps
@@ -33,15 +34,17 @@ _COLUMNS, _SIDE = 960, 300
 """Pixels: length of a strip, diameter of a circle."""
 
 
-def draw_pictures(phase: str, default: Sequence[ProgramTiming], *, num_devices: int) -> list[Picture]:
+def list_drawings(phase: str, default: Sequence[ProgramTiming], *, num_devices: int) -> list[Drawing]:
     """The figures of the default programs that communicate."""
     timings = [timing for timing in default if timing.section.volume]
     if not timings:
         return []
-    pictures = [draw_network(phase, timings)]
-    pictures += [draw_intervals(phase, timings)] if any(timing.section.intervals for timing in timings) else []
-    routed = [timing for timing in timings if timing.section.matrix]
-    return pictures + ([draw_routes(phase, routed, num_devices=num_devices)] if routed else [])
+    drawings: list[Drawing] = [partial(draw_network, phase, timings)]
+    if any(timing.section.intervals for timing in timings):
+        drawings.append(partial(draw_intervals, phase, timings))
+    if routed := [timing for timing in timings if timing.section.matrix]:
+        drawings.append(partial(draw_routes, phase, routed, num_devices=num_devices))
+    return drawings
 
 
 def draw_network(phase: str, timings: Sequence[ProgramTiming]) -> Picture:

@@ -3,7 +3,7 @@
 import hashlib
 import zlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from compare.hlo.text.files import decompress, read_bytes
@@ -55,6 +55,10 @@ class JudgedRun:
 
     run: Run
     programs: tuple[JudgedProgram, ...]
+
+    def of_phase(self, phase: str) -> "JudgedRun":
+        """The same with the programs of one phase alone."""
+        return replace(self, programs=tuple(program for program in self.programs if program.result.phase == phase))
 
     def timelines(self, *, power: Path | None = None) -> Timelines:
         """The modelled timeline of every compiled program, and the measured one of every executed program.

@@ -152,10 +152,14 @@ def _read_measured(program: JudgedProgram, folder: Path) -> Timeline:
 
 
 def add_times(report: Report, programs: Sequence[JudgedProgram], times: Timelines) -> Report:
-    """Adds to a report the times of its programs, or why they have none, and the time differences of each phase."""
+    """Adds to a report the times of its programs, or why they have none, and the time differences of each phase.
+
+    programs: all those of one phase, or of several; other phases stay as they are.
+    """
     by_key = {program.result.key: program for program in programs}
-    phases = {}
-    for name, phase in report.phases.items():
+    phases = dict(report.phases)
+    for name in dict.fromkeys(program.result.phase for program in programs):
+        phase = report.phases[name]
         arms = {arm: _with_times(arm_programs, arm, name, by_key, times) for arm, arm_programs in phase.arms.items()}
         differences = _differences(name, phase, times.by_key, axes=tuple(report.mesh.groups))
         of_energy = _energy_difference(arms, phase.compared_cells, times.chip)

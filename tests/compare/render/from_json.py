@@ -5,7 +5,7 @@ from typing import Any
 
 from compare.render import figures, programs, tables
 from compare.render import traffic as traffic_view
-from compare.render.picture import Picture
+from compare.render.picture import Picture, draw_all
 from compare.render.report import attribution, findings, origins, phase, step_walkthrough
 from compare.render.report import draw as draw_view
 from compare.render.report import page as page_view
@@ -54,7 +54,7 @@ def time_pictures(report: object, *, strips: Sequence[timeline_strip.Strip]) -> 
     """The figures of time, as `draw` asks for them."""
     read = Report.from_json(report)
     phases = timing_section.timings_by_phase(read)
-    return time_figures.draw_pictures(phases, num_devices=programs.num_devices(read), strips=strips)
+    return draw_all(time_figures.list_drawings(phases, num_devices=programs.num_devices(read), strips=strips))
 
 
 TABLES = {name: _reading(table) for name, table in tables.TABLES.items()}
@@ -72,7 +72,7 @@ origin_table = _reading(origins.origin_table)
 page = _reading(page_view.render_page)
 programs_of = _reading(programs.programs)
 pair_lines = _reading(attribution.pair_lines)
-pictures = _reading(figures.draw_pictures)
+pictures = _reading(lambda report: draw_all(figures.list_drawings(report)))
 print_report = _reading(show_view.print_report)
 show = _reading(show_view.show_report)
 save_tables = _reading(tables.save)

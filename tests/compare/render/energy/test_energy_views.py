@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from compare.render.energy.figures import draw_pictures
+from compare.render.energy.figures import list_drawings
 from compare.render.energy.power import draw_phase
 from compare.render.energy.section import breakdown_table, energy_section
 from compare.render.energy.sentence import energy_sentence
+from compare.render.picture import draw_all
 from compare.render.terminal import console, print_sections
 from compare.render.time.perfetto import write_trace
 from compare.render.time.timing_section import ProgramTiming, timings_by_phase
@@ -82,7 +83,7 @@ def test_a_report_of_an_earlier_version_has_no_section_and_no_sentence():
     earlier = Report.from_json(without_energy())
     assert energy_sentence(earlier) == ""
     assert energy_section(earlier).blocks == ()
-    assert draw_pictures(timings_by_phase(earlier)) == []
+    assert list_drawings(timings_by_phase(earlier)) == []
     assert 'id="energy"' not in page(without_energy())
 
 
@@ -113,7 +114,7 @@ def test_the_time_that_arithmetic_bounds_is_not_called_compute(report, capsys):
     tables = [breakdown_table(phase, timings) for phase, timings in timings_by_phase(report).items()]
     for table in tables:
         assert [column.heading for column in table.columns][2:4] == ["arithmetic", "memory"]
-    for picture in draw_pictures(timings_by_phase(report)):
+    for picture in draw_all(list_drawings(timings_by_phase(report))):
         words = re.findall(r">([^<>]+)</text>", picture.svg.decode())
         assert "arithmetic" in words
         assert "compute" not in words
@@ -143,7 +144,7 @@ def test_the_page_has_both_figures_and_keeps_the_power_by_the_strip(report):
         assert f"{phase.capitalize()}: power over a step, modelled" in time
         assert f"figures/energy-{phase}-breakdown" in energy
     assert "<script" not in energy
-    names = [picture.name for picture in draw_pictures(timings_by_phase(report))]
+    names = [picture.name for picture in draw_all(list_drawings(timings_by_phase(report)))]
     assert names == [f"energy-{phase}-breakdown" for phase in PHASES]
 
 
@@ -169,7 +170,7 @@ def test_the_curves_of_a_phase_have_one_scale_and_end_with_their_steps():
 
 
 def test_figures_say_that_they_are_modelled_and_are_the_same_again(report):
-    first, second = (draw_pictures(timings_by_phase(report)) for _ in range(2))
+    first, second = (draw_all(list_drawings(timings_by_phase(report))) for _ in range(2))
     assert [picture.svg for picture in first] == [picture.svg for picture in second]
     for picture in first:
         assert picture.caption.startswith("Modelled, not measured")

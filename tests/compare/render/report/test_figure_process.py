@@ -6,8 +6,9 @@ import pytest
 
 from compare.render import figures
 from compare.render.errors import ViewError
+from compare.render.picture import draw_all
 from compare.render.report.figure_process import FigureProcess
-from compare.render.time.figures import draw_pictures
+from compare.render.time.figures import list_drawings
 from compare.report.model.report import Report
 from tests.compare.render.from_json import timings_by_phase
 from tests.compare.render.timings import add_times
@@ -18,15 +19,15 @@ def test_a_second_process_draws_the_same_bytes(report: dict[str, Any]) -> None:
     phases, read = timings_by_phase(timed), Report.from_json(timed)
     with FigureProcess() as process:
         of_bytes, of_times = process.draw_bytes(read), process.draw_times(phases, num_devices=8, strips=[])
-        assert of_bytes.result() == figures.draw_pictures(read)
+        assert of_bytes.result() == draw_all(figures.list_drawings(read))
         assert {result.name for result in of_times.result()} >= {"time-prefill-exposed", "time-prefill-network"}
-        assert of_times.result() == draw_pictures(phases, num_devices=8, strips=[])
+        assert of_times.result() == draw_all(list_drawings(phases, num_devices=8, strips=[]))
 
 
 def test_the_figures_of_bytes_need_no_times(report: dict[str, Any]) -> None:
     """So they can be drawn while the programs are timed."""
     timed = Report.from_json(add_times(report))
-    assert figures.draw_pictures(timed) == figures.draw_pictures(Report.from_json(report))
+    assert draw_all(figures.list_drawings(timed)) == draw_all(figures.list_drawings(Report.from_json(report)))
 
 
 def test_times_that_cannot_be_drawn_are_one_line(report: dict[str, Any]) -> None:
