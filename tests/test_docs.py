@@ -85,6 +85,12 @@ def test_no_file_names_a_path_of_a_machine_or_a_registry():
             assert not words.search(data), (name, words.search(data))
 
 
+def test_no_page_has_the_marks_of_a_merge():
+    for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")):
+        marks = [line for line in page.read_text(encoding="utf-8").splitlines() if re.match(r"(<|>){7} ", line)]
+        assert not marks, page
+
+
 def test_the_example_in_the_readme_is_what_the_command_prints(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "compare.report", "docs/example-run", "--out", str(tmp_path / "run")],
