@@ -57,6 +57,8 @@ class Command:
     stderr: Path
     environment: Mapping[str, str]
     timeout_s: float
+    requests: bool = False
+    """Whether it serves requests, lines on its stdin, until these end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +95,12 @@ class _Worker:
         self._unread = b""
         self.stdout, writing = os.pipe()
         os.set_blocking(self.stdout, False)
-        with command.stderr.open("wb") as stderr, os.fdopen(writing, "wb") as stdout:
+        stdin = subprocess.PIPE if command.requests else subprocess.DEVNULL
+        emptied = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND  # appended to, so that `send` can empty it
+        stderr_file = os.open(command.stderr, emptied, 0o666)
+        with os.fdopen(stderr_file, "wb") as stderr, os.fdopen(writing, "wb") as stdout:
             self.process = subprocess.Popen(
-                _guarded(command.argv), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
+                _guarded(command.argv), stdin=stdin, stdout=stdout, stderr=stderr,
                 env=command.environment, start_new_session=True,
             )  # fmt: skip
         self.end = os.pidfd_open(self.process.pid) if hasattr(os, "pidfd_open") else -1
@@ -142,7 +147,23 @@ class _Worker:
         self.process.returncode = os.waitstatus_to_exitcode(status)
         return self.process.returncode, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
+    def send(self, line: str) -> None:
+        """Write a line to its stdin, and forget what it said before; one that has died cannot read it."""
+        assert self.process.stdin
+        self.stage = ""
+        os.truncate(self.command.stderr, 0)
+        with suppress(BrokenPipeError):
+            self.process.stdin.write(f"{line}\n".encode())
+            self.process.stdin.flush()
+
+    def end_requests(self) -> None:
+        """Close its stdin."""
+        if self.process.stdin:
+            with suppress(BrokenPipeError):
+                self.process.stdin.close()
+
     def close(self) -> None:
+        self.end_requests()
         for descriptor in (self.stdout, self.end):
             if descriptor >= 0:
                 os.close(descriptor)
@@ -189,6 +210,14 @@ class Pool(Generic[K]):
         self._selector.register(worker.stdout, selectors.EVENT_READ, worker)
         if worker.end >= 0:
             self._selector.register(worker.end, selectors.EVENT_READ)
+
+    def send(self, key: K, line: str) -> None:
+        """Give a worker its next request; its stage and its stderr begin anew."""
+        self._workers[key].send(line)
+
+    def end_requests(self, key: K) -> None:
+        """Give it no more: it ends when it has served the last."""
+        self._workers[key].end_requests()
 
     def wait(self) -> dict[K, ProcessEnd]:
         """Wait for a tick or an event; returns the workers that ended, which leave the pool."""

@@ -90,6 +90,12 @@ def _add_work(parser: Parser) -> None:
         help="recompile everything, finished cases too, and write nothing to the cache",
     )
     add(
+        "--no-pages",
+        action="store_true",
+        help="numbers only: no report.html and figures of each case, which take most of the time where programs are in "
+        "the cache; compare.report FOLDER draws them",
+    )
+    add(
         "--energy",
         action="store_true",
         help="also modelled energy and power of every program, kernel times, heat maps of chips (docs/energy.md)",

@@ -55,6 +55,8 @@ class Work:
     timeout_s: float
     no_cache: bool = False
     """Recompile everything, finished cases too, and write nothing to the cache."""
+    pages: bool = True
+    """Draw the page and the figures of each case."""
 
     def place(self, case: Case) -> Path:
         return run_folder.folder_of(case, parent=self.out, arms=self.arms)
@@ -93,13 +95,15 @@ def run(combinations: Sequence[Combination], work: Work, *, notify: Notify) -> l
         for name in cases:
             notify(name, "waiting", 0)
         for name in cases:
-            if not work.no_cache and is_done(_mark(hidden, name), work.out / name, by=keys[name]):
-                ended[name] = CaseEnd(DONE, at=work.out / name)
+            mark, place = _mark(hidden, name), work.out / name
+            if not work.no_cache and is_done(mark, place, by=keys[name], pages=work.pages):
+                ended[name] = CaseEnd(DONE, at=place)
                 notify(name, "already done", 0)
         tasks = [CaseTask(name=name, request=_request(case, work)) for name, case in cases.items() if name not in ended]
         with closing(work.engine(tasks, at_once=work.at_once, scratch=hidden / "begun", notify=notify)) as ending:
             for task, outcome in ending:
-                ended[task.name] = _settle(outcome, work.out / task.name, _mark(hidden, task.name), by=keys[task.name])
+                mark, place = _mark(hidden, task.name), work.out / task.name
+                ended[task.name] = _settle(outcome, place, mark, by=keys[task.name], pages=work.pages)
                 notify(task.name, ended[task.name].status, outcome.seconds)
         return [
             read_result(combination, ended[work.place(combination.case).name] if combination.case else None)
@@ -110,11 +114,11 @@ def run(combinations: Sequence[Combination], work: Work, *, notify: Notify) -> l
 def _request(case: Case, work: Work) -> CaseRequest:
     return make_request(
         case, arms=work.arms, controls=work.controls, timeout_s=work.timeout_s, no_cache=work.no_cache,
-        before=work.place(case).absolute(),
+        before=work.place(case).absolute(), pages=work.pages,
     )  # fmt: skip
 
 
-def _settle(outcome: CaseOutcome, place: Path, mark: Path, *, by: str) -> CaseEnd:
+def _settle(outcome: CaseOutcome, place: Path, mark: Path, *, by: str, pages: bool) -> CaseEnd:
     """Move a run folder into its place, and mark it as done if it is complete."""
     if outcome.run is None:
         return CaseEnd(outcome.status, outcome.error)
@@ -128,7 +132,7 @@ def _settle(outcome: CaseOutcome, place: Path, mark: Path, *, by: str) -> CaseEn
         return CaseEnd("failed", str(error))
     if not outcome.complete:
         return CaseEnd("failed", " ".join(note), at)
-    mark_done(mark, place, by=by)
+    mark_done(mark, place, by=by, pages=pages)
     return CaseEnd(DONE, at=at)
 
 
@@ -170,7 +174,7 @@ def _alone_in(out: Path) -> Iterator[Path]:
         lock.release()
 
 
-REPORT = "report.json"
+REPORT, PAGE = "report.json", "report.html"
 
 
 def digest_inputs(case: Case, arms: Sequence[str], *, controls: Sequence[str] = DEFAULT_CONTROLS) -> str:
@@ -185,19 +189,21 @@ def digest_inputs(case: Case, arms: Sequence[str], *, controls: Sequence[str] = 
     return make_key({"case": case.to_dict(), "programs": programs, "compiler": compiler, "sources": _sources()})
 
 
-def is_done(mark: Path, place: Path, *, by: str) -> bool:
-    """Whether the mark exists, has the same inputs, and is for the report that is in the run folder."""
+def is_done(mark: Path, place: Path, *, by: str, pages: bool) -> bool:
+    """Whether the mark exists, has the same inputs, and is for the report in the run folder, drawn if pages are."""
     try:
         marked = read_json(mark)
-        return bool(marked["by"] == by and marked["report"] == file_digest(place / REPORT))
+        is_drawn = bool(marked.get("pages", True)) or (place / PAGE).is_file()
+        return bool(marked["by"] == by and marked["report"] == file_digest(place / REPORT) and (is_drawn or not pages))
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
 
-def mark_done(mark: Path, place: Path, *, by: str) -> None:
-    """Mark a run folder as done."""
+def mark_done(mark: Path, place: Path, *, by: str, pages: bool) -> None:
+    """Mark a run folder as done, with its page or without."""
     mark.parent.mkdir(parents=True, exist_ok=True)
-    atomic_files.write_text(mark, json.dumps({"by": by, "report": file_digest(place / REPORT)}, indent=1))
+    words = {"by": by, "report": file_digest(place / REPORT), "pages": pages}
+    atomic_files.write_text(mark, json.dumps(words, indent=1))
 
 
 @once

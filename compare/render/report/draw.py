@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from types import MappingProxyType
 
@@ -30,15 +31,18 @@ STRIPS_BYTES = 1_000_000
 """Limit for all timeline strips in a page; beyond it those of the controls are only in the trace."""
 
 
-def judge_and_draw(run: Run, folder: Path, *, sections: Sequence[Section] = ()) -> Report:
+def judge_and_draw(
+    run: Run, folder: Path, *, sections: Sequence[Section] = (), process: FigureProcess | None = None
+) -> Report:
     """Judge the programs of a run, build their timelines, and write the report into the folder.
 
     Each phase's figures are drawn while the next one's timelines are built.
+    process: draws the figures, and stays open; by default one of this run's own.
     """
-    with FigureProcess() as process:
+    with nullcontext(process) if process else FigureProcess() as drawing:
         judged = judge_run(run)
         report = judged.report()
-        figures = _Figures(process, report)
+        figures = _Figures(drawing, report)
         timelines: dict[Key, Timeline] = {}
         for phase in report.phases:
             part = judged.of_phase(phase)
@@ -47,6 +51,15 @@ def judge_and_draw(run: Run, folder: Path, *, sections: Sequence[Section] = ()) 
             figures.draw_times(report, phase, times.by_key)
             timelines |= times.by_key
         _write(report, folder, timelines=timelines, sections=sections, figures=figures)
+    return report
+
+
+def judge_and_save(run: Run, folder: Path) -> Report:
+    """The same numbers without figures, page and trace: report.json and tables/."""
+    judged = judge_run(run)
+    times = judged.timelines()
+    report = add_times(judged.report(), judged.programs, times)
+    _save(report, folder, times.by_key)
     return report
 
 
@@ -105,15 +118,22 @@ class _Figures:
 def _write(
     report: Report, folder: Path, *, timelines: Mapping[Key, Timeline], sections: Sequence[Section], figures: _Figures
 ) -> None:
-    text = json.dumps(report.to_json(), indent=1, ensure_ascii=False)
-    (folder / "report.json").write_text(f"{text}\n", encoding="utf-8")
-    tables.save(report, folder / "tables")
+    programs = _save(report, folder, timelines)
     if timelines:
-        programs = program_timelines(report, timelines)
-        time_tables.save(report, folder / "tables", timelines=programs)
         perfetto.write_trace(folder / TRACE, timelines=programs)
     strips = figures.strips
     of_bytes, of_times = figures.pictures()
     save([*of_bytes, *of_times], folder / "figures")
     html = render_page(report, pictures=of_bytes, time_pictures=of_times, strips=strips, sections=sections)
     (folder / PAGE).write_text(html, encoding="utf-8")
+
+
+def _save(report: Report, folder: Path, timelines: Mapping[Key, Timeline]) -> list[ProgramTimeline]:
+    """Write report.json and tables/; returns what the tables of time are of."""
+    text = json.dumps(report.to_json(), indent=1, ensure_ascii=False)
+    (folder / "report.json").write_text(f"{text}\n", encoding="utf-8")
+    tables.save(report, folder / "tables")
+    programs = program_timelines(report, timelines)
+    if timelines:
+        time_tables.save(report, folder / "tables", timelines=programs)
+    return programs

@@ -1,26 +1,32 @@
-"""Run one case of a sweep: `python -m compare.sweep.engines.worker REQUEST.json OUT`.
+"""Run cases of a sweep, one after another: `python -m compare.sweep.engines.worker`.
 
-It does the work of `compare.run`, writes the run folder to `OUT/run`, and reports its progress on stdout.
+Each line on stdin is a folder, as JSON, with the request of a case.  It does the work of `compare.run`, writes the run
+folder into that folder, then its result, and reports its progress on stdout.  A case that fails ends it.
 """
 
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from time import monotonic
-from typing import NotRequired, TypedDict
+from typing import TYPE_CHECKING, NotRequired, Self, TypedDict
 
+from compare.report.model.report import Report
 from compare.run import cache, scheduler
 from compare.run.arms import ARMS, find_arm
 from compare.run.folder import run_folder
 from compare.run.folder.load_run import is_complete, is_judged, read_run
 from compare.run.results import Event
 from meshes.case import Case
+from meshes.process import atomic_files
 from meshes.process.command_line import run_command
 from meshes.process.documents import read_json
 
-RUN, MADE = "run", "made.json"
-"""In the folder that it is given: the run folder, and what came of it."""
+if TYPE_CHECKING:  # it draws: imported when a page is asked for
+    from compare.render.report.figure_process import FigureProcess
+
+REQUEST, RUN, MADE = "request.json", "run", "made.json"
+"""In the folder that it is given: what to do; the run folder; and what came of it, which is written last."""
 
 
 class CaseRequest(TypedDict):
@@ -35,6 +41,8 @@ class CaseRequest(TypedDict):
     no_cache: bool
     before: str
     """The folder where an earlier run of the same case may be."""
+    pages: bool
+    """Whether its page and figures are drawn."""
     at_once: NotRequired[int]
     """Programs compiled at a time; the engine sets it."""
 
@@ -49,19 +57,30 @@ class CaseResult(TypedDict):
 
 
 def make_request(
-    case: Case, *, arms: Sequence[str], controls: Sequence[str], timeout_s: float, no_cache: bool, before: Path
-) -> CaseRequest:
-    """The request of a worker.  before: where an earlier run of the case may be, whose measurements are kept."""
+    case: Case, *, arms: Sequence[str], controls: Sequence[str], timeout_s: float, no_cache: bool, before: Path,
+    pages: bool = True,
+) -> CaseRequest:  # fmt: skip
+    """The request of a worker.
+
+    before: where an earlier run of the case may be, whose measurements are kept.  pages: draw its page and figures.
+    """
     return {
         "case": case.to_dict(), "arms": list(arms), "controls": list(controls), "timeout_s": timeout_s,
-        "no_cache": no_cache, "before": str(before),
+        "no_cache": no_cache, "before": str(before), "pages": pages,
     }  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run a case for each line on stdin, until its end."""
+    with _Drawing() as drawing:
+        for line in sys.stdin:
+            _run(Path(json.loads(line)), drawing)
+    return 0
+
+
+def _run(out: Path, drawing: "_Drawing") -> None:
     """Lower, compile, read, judge, draw."""
-    request, out = (Path(word) for word in (sys.argv[1:] if argv is None else argv))
-    words = read_json(request)
+    words: CaseRequest = read_json(out / REQUEST)
     case = Case.from_dict(words["case"])
     run = out / RUN
     run.mkdir()
@@ -74,12 +93,36 @@ def main(argv: Sequence[str] | None = None) -> int:
         run_folder.write_cells(run, case=case, outcomes=outcomes)
     run_folder.carry_measured(Path(words["before"]), run)
     _say("judge and draw")
-    from compare.render.report.draw import judge_and_draw
-
-    report = judge_and_draw(read_run(run), run)
+    report = drawing.judge(run, pages=words["pages"])
     result = CaseResult(judged=is_judged(report), complete=is_complete(report))
-    (out / MADE).write_text(json.dumps(result))
-    return 0
+    atomic_files.write_text(out / MADE, json.dumps(result))
+    _say("done")
+
+
+class _Drawing:
+    """Judges and draws runs; one process, started when it is first needed, draws the figures of all."""
+
+    def __init__(self) -> None:
+        self._open = ExitStack()
+        self._process: FigureProcess | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def judge(self, run: Path, *, pages: bool) -> Report:
+        """Write report.json and tables/ into a run folder, and with pages all that `compare.run` draws."""
+        from compare.render.report.draw import judge_and_draw, judge_and_save
+
+        if not pages:
+            return judge_and_save(read_run(run), run)
+        if self._process is None:
+            from compare.render.report.figure_process import FigureProcess
+
+            self._process = self._open.enter_context(FigureProcess())
+        return judge_and_draw(read_run(run), run, process=self._process)
 
 
 class _Notifier:
@@ -100,11 +143,8 @@ class _Notifier:
             _say(said)
 
 
-_BEGUN = monotonic()
-
-
 def _say(stage: str) -> None:
-    print(json.dumps({"stage": stage, "seconds": round(monotonic() - _BEGUN, 3)}), flush=True)
+    print(json.dumps({"stage": stage}), flush=True)
 
 
 if __name__ == "__main__":

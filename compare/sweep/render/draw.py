@@ -1,7 +1,7 @@
 """Write a sweep's page, tables and figure into its folder.  The page has no script."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -9,6 +9,7 @@ import pandas as pd
 
 from compare.render.html import environment, read_static
 from compare.render.picture import Picture, inline_picture, save
+from compare.render.report.show import PAGE as REPORT_PAGE
 from compare.render.tables import NUMBER, TEXT, TRUTH, WHOLE, Row, frame
 from compare.sweep.energy.figures import draw_energy
 from compare.sweep.energy.lines import energy_lines, has_energy
@@ -49,7 +50,9 @@ def draw(sweep: Sweep, folder: Path) -> Sweep:
     atomic_files.write_text(folder / "sweep.csv", table.to_csv(index=False))
     atomic_files.write_bytes(folder / "sweep.parquet", packed.getvalue())
     save(pictures, folder)
-    atomic_files.write_text(folder / PAGE, page(sweep, pictures=pictures))
+    folders = [str(row["folder"]) for row in sweep["results"] if row["folder"]]
+    undrawn = [name for name in folders if not (folder / name / REPORT_PAGE).is_file()]
+    atomic_files.write_text(folder / PAGE, page(sweep, pictures=pictures, undrawn=undrawn))
     return sweep
 
 
@@ -61,8 +64,8 @@ def show(sweep: Sweep, folder: Path) -> None:
     print(folder / PAGE)
 
 
-def page(sweep: Sweep, *, pictures: Sequence[Picture]) -> str:
-    """The page as HTML; its links lead into the run folders beside it."""
+def page(sweep: Sweep, *, pictures: Sequence[Picture], undrawn: Collection[str] = ()) -> str:
+    """The page as HTML; its links lead into the run folders beside it.  undrawn: those that have no page."""
     return (
         environment()
         .get_template("sweep.html.j2")
@@ -77,6 +80,7 @@ def page(sweep: Sweep, *, pictures: Sequence[Picture]) -> str:
             energy_words=program_words,
             energy_note=ENERGY_NOTE,
             lines=case_lines(sweep),
+            undrawn=undrawn,
             far=list(sweep["arms"]) if crosses_slices(case_lines(sweep)) else [],
             failed=list_reasons(sweep),
             refused=list_reasons(sweep, status="refused"),

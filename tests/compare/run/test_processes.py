@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,37 @@ def test_a_worker_that_ends_well_is_ok(tmp_path):
     assert (to_end.status, to_end.error) == ("ok", "")
     own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     assert 200e6 < to_end.peak_bytes < max(300e6, own_peak * 1.1)
+
+
+def test_one_that_is_sent_requests_reads_them_until_they_end(tmp_path):
+    script = """
+        import json, sys
+        for line in sys.stdin:
+            print(json.dumps({"stage": line.strip()}), flush=True)
+        print("no more", file=sys.stderr)
+    """
+    stages = []
+    with Pool(lambda key, stage, seconds: stages.append(stage)) as pool:
+        pool.start("only", replace(command(tmp_path, script), requests=True))
+        for request in ("one", "two"):
+            pool.send("only", request)
+            while stages[-1:] != [request]:
+                assert not pool.wait()
+        pool.end_requests("only")
+        while not (done := pool.wait()):
+            pass
+    assert done["only"].status == "ok"
+    assert (tmp_path / "worker.stderr").read_text() == "no more\n"
+
+
+def test_one_that_has_died_is_sent_requests_in_vain(tmp_path):
+    with Pool(lambda *_: None) as pool:
+        pool.start("only", replace(command(tmp_path, "import os; os.close(0); os.abort()"), requests=True))
+        time.sleep(1)
+        pool.send("only", "one")
+        while not (done := pool.wait()):
+            pass
+    assert done["only"].status == "crashed"
 
 
 def test_its_progress_is_told_as_it_comes(tmp_path):

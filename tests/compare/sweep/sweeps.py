@@ -21,13 +21,14 @@ class Copies:
     """An engine that writes the same report for every case; `does` says of a case by its mesh how it goes wrong."""
 
     def __init__(self, **does: str):
-        self.does, self.made, self.closed = does, [], False
+        self.does, self.made, self.tasks, self.closed = does, [], [], False
 
     def __call__(self, tasks, *, at_once, scratch, notify):
         try:
             for task in tasks:
                 does = next((word for mesh, word in self.does.items() if f"-{mesh}-" in task.name), "well")
                 self.made.append(task.name)
+                self.tasks.append(task)
                 notify(task.name, "start", 0.0)
                 if does == "interrupt":
                     self._begin(task, scratch)

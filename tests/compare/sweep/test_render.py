@@ -160,6 +160,15 @@ def test_the_page_leads_to_each_case_and_obeys_nothing_that_a_program_said(sweep
     assert not re.search(r"https?://", html.replace("http://www.w3.org/", ""))
 
 
+def test_a_case_without_a_page_is_no_link_and_the_page_says_how_to_draw_it(sweep: Sweep, tmp_path: Path) -> None:
+    (tmp_path / "llama-3.1-8b-tp4pp2").mkdir()
+    (tmp_path / "llama-3.1-8b-tp4pp2/report.html").write_text("")
+    draw(sweep, tmp_path)
+    html = (tmp_path / "sweep.html").read_text(encoding="utf-8")
+    assert re.findall(r'href="([^"]*)/report.html"', html) == ["llama-3.1-8b-tp4pp2"] * 2
+    assert "Cases without a link have no page: <code>python -m compare.report FOLDER</code> draws it." in html
+
+
 def test_the_last_line_is_the_path_of_the_page(sweep: Sweep, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     show(draw(sweep, tmp_path), tmp_path)
     said = capsys.readouterr().out.splitlines()

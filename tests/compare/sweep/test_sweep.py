@@ -49,6 +49,23 @@ def test_what_is_done_is_not_done_again(tmp_path):
     assert set(statuses(results).values()) == {"done", "refused"}
 
 
+def test_a_case_without_its_page_is_done_again_where_pages_are_drawn(tmp_path):
+    first = Copies()
+    run(tmp_path, first, pages=False)
+    assert [task.request["pages"] for task in first.tasks] == [False] * 3
+    without = Copies()
+    run(tmp_path, without, pages=False)
+    assert without.made == []
+    (tmp_path / NAMES[0] / "report.html").write_text("")  # drawn since, by compare.report
+    again = Copies()
+    run(tmp_path, again)
+    assert again.made == NAMES[1:]
+    assert [task.request["pages"] for task in again.tasks] == [True] * 2
+    last = Copies()
+    run(tmp_path, last, pages=False)
+    assert last.made == []
+
+
 def test_a_mesh_more_is_one_case_more(tmp_path):
     run(tmp_path, Copies())
     again = Copies()

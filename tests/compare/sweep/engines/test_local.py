@@ -17,23 +17,28 @@ from compare.sweep.engines.local import CaseTask
 from tests.places import ROOT
 
 WORKER = '''
-    """Notes when it begins and ends; does what it is asked for."""
+    """Of each folder on stdin: notes when it begins and ends its case; does what it is asked for."""
     import json, os, sys, time
     from pathlib import Path
 
-    asked, out = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
-    log = Path(os.environ["TOY_LOG"])
-    log.open("a").write(f"+{asked['at_once']} {os.getpid()}\\n")
-    print(json.dumps({"stage": "half way"}), flush=True)
-    does = asked["does"]
-    if does == "abort": os.abort()
-    if does == "hang": time.sleep(600)
-    if does == "refuse": sys.exit(print("error: no such thing", file=sys.stderr) or 2)
-    time.sleep(0.3)
-    (out / "run").mkdir()
-    made = {"judged": True, "complete": does == "well"}
-    (out / "made.json").write_text("{" if does == "half" else json.dumps(made))
-    log.open("a").write("-\\n")
+    for line in sys.stdin:
+        out = Path(json.loads(line))
+        asked = json.loads((out / "request.json").read_text())
+        log = Path(os.environ["TOY_LOG"])
+        log.open("a").write(f"+{asked['at_once']} {os.getpid()}\\n")
+        print(json.dumps({"stage": "half way"}), flush=True)
+        does = asked["does"]
+        if does == "warn": print("this and that is odd", file=sys.stderr, flush=True)
+        if does == "abort": os.abort()
+        if does == "hang": time.sleep(600)
+        if does == "refuse": sys.exit(print("error: no such thing", file=sys.stderr) or 2)
+        time.sleep(0.3)
+        (out / "run").mkdir()
+        made = {"judged": True, "complete": does in ("well", "warn")}
+        log.open("a").write("-\\n")
+        (out / "made.part").write_text("{" if does == "half" else json.dumps(made))
+        (out / "made.part").rename(out / "made.json")
+        print(json.dumps({"stage": "done"}), flush=True)
 '''
 
 
@@ -88,18 +93,47 @@ def test_a_worker_that_ends_badly_costs_its_own_case(tmp_path, log):
     assert {name: (outcome.status, outcome.error, outcome.complete) for name, outcome in outcomes.items()} == {
         "0-abort": ("crashed", "died of SIGABRT", False),
         "1-refuse": ("failed", "no such thing", False),
-        "2-half": ("failed", "the process succeeded, but wrote no run folder", False),
+        "2-half": ("failed", "the process wrote no run folder", False),
         "3-part": ("ok", "", False),
         "4-well": ("ok", "", True),
     }
 
 
+def test_the_cases_share_as_many_processes_as_run_at_a_time(tmp_path, log):
+    run_tasks(tmp_path, *["well"] * 6, at_once=2)
+    assert len(pids(log)) == 6
+    assert len(set(pids(log))) == 2
+
+
+def test_a_process_is_replaced_after_so_many_cases(tmp_path, log, monkeypatch):
+    monkeypatch.setattr(local, "MOST_CASES", 2)
+    outcomes = run_tasks(tmp_path, *["well"] * 5, at_once=1)
+    assert [outcome.status for outcome in outcomes.values()] == ["ok"] * 5
+    assert [pids(log).count(pid) for pid in dict.fromkeys(pids(log))] == [2, 2, 1]
+
+
+def test_a_crash_says_nothing_of_the_case_before(tmp_path, log):
+    outcomes = run_tasks(tmp_path, "warn", "abort", "well", at_once=1)
+    assert [(outcome.status, outcome.error) for outcome in outcomes.values()] == [
+        ("ok", ""), ("crashed", "died of SIGABRT"), ("ok", ""),
+    ]  # fmt: skip
+    assert len(set(pids(log))) == 2
+
+
 def test_what_each_is_at_is_told_as_it_comes(tmp_path, log):
     events = []
     run_tasks(tmp_path, "well", at_once=1, events=events)
-    # That it has started is told while nothing else is heard of it: a quick one is half way before.
     stages = list(dict.fromkeys((name, stage) for name, stage, _ in events))
-    assert [stage for stage in stages if stage != ("0-well", "start")] == [("0-well", "half way")]
+    # That it has started is told while nothing else is heard of it: a quick one is half way before.
+    assert [stage for stage in stages if stage[1] not in ("start", "done")] == [("0-well", "half way")]
+
+
+def test_a_case_does_not_begin_at_the_stage_of_the_one_before(tmp_path, log):
+    events = []
+    run_tasks(tmp_path, "well", "well", at_once=1, events=events)
+    second = [(stage, seconds) for name, stage, seconds in events if name == "1-well"]
+    assert second[0][0] in ("start", "half way")
+    assert second[0][1] < 0.3
 
 
 def is_gone(pid):
