@@ -12,7 +12,7 @@ import pandas as pd
 from compare.query import query_runs
 from compare.query.engine import save_tables
 from compare.query.named_queries import list_queries, read_query
-from compare.query.saved import read_source
+from compare.query.saved import read_source, tables_to_save
 from compare.render import picture
 from compare.study.answers import Answer, make_answer
 from compare.study.errors import StudyError
@@ -92,6 +92,7 @@ def make_text(study: Study) -> tuple[str, Text]:
     path = study.folder / TEMPLATE
     if not path.is_file():
         raise StudyError(f"{path} is not there; it is the study's text")
+    check_data(study)
     answers = cache(lambda name: answer_query(study, name))
     text = Text(
         answers=answers, sql=lambda name: query_text(study, name), names=FIGURES,
@@ -99,6 +100,15 @@ def make_text(study: Study) -> tuple[str, Text]:
         own=frozenset(file.stem for file in (study.folder / QUERIES).glob("*.sql")),
     )  # fmt: skip
     return render_text(path.read_text(encoding="utf-8"), text), text
+
+
+def check_data(study: Study) -> None:
+    """Raise `StudyError` where the study's folder lacks a table: its queries would find no rows in it."""
+    folder = study.folder / DATA
+    missing = [name for name in (*tables_to_save(), CASES) if not (folder / f"{name}.parquet").is_file()]
+    if missing:
+        files = ", ".join(f"{name}.parquet" for name in missing)
+        raise StudyError(f"{folder} lacks {files}; `--from data` writes the tables anew from the run folders")
 
 
 def query_text(study: Study, name: str) -> str:

@@ -182,6 +182,11 @@ def read_trace(path: str | Path) -> Space:
             events = read_events(open_trace(file))
         if "deviceProperties" in events.about:
             raise TimingError("a trace of GPUs, as PyTorch writes them; traces of TPUs can be read")
+        if _is_drawing(events.about):
+            raise TimingError(
+                "a drawing of timelines that a report makes for Perfetto; give a profile, or export the run folder with "
+                "`python -m compare.export RUN --to ccl-bench`"
+            )
     except TimingError as error:
         raise TimingError(f"{path}: {error}") from None
     trace = _Trace(events)
@@ -199,6 +204,12 @@ def read_trace(path: str | Path) -> Space:
         one_at_a_time=not any(_is_cpu(name) for name in events.process_names.values()),
         stands_for=_stands_for(about.get("stands_for")),
     )
+
+
+def _is_drawing(about: Mapping[str, object]) -> bool:
+    """Whether `compare.run` drew it: `timeline.perfetto.json.gz`, whose slices are no operations."""
+    other = about.get("otherData")
+    return isinstance(other, dict) and other.get("producer") == OWN_KEY
 
 
 def _own(about: Mapping[str, object]) -> Mapping[str, object]:

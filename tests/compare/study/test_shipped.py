@@ -1,11 +1,13 @@
 """The study that ships: its text, page and pictures are what its data answer."""
 
 import re
+import shutil
 from functools import cache
 
 import duckdb
 import pytest
 
+from compare.study.errors import StudyError
 from compare.study.make import make_text
 from compare.study.page import make_page
 from compare.study.spec import read_study
@@ -80,3 +82,12 @@ def test_the_data_are_small_and_plain_parquet():
     for path in files:
         ((count,),) = duckdb.sql(f"SELECT count(*) FROM '{path}'").fetchall()
         assert count > 0, path.name
+
+
+def test_a_table_that_is_not_there_is_named(tmp_path):
+    """Its queries would find no rows, and the text would say so of the data."""
+    shutil.copytree(FOLDER, tmp_path / "study")
+    for name in ("times", "cases"):
+        (tmp_path / "study/data" / f"{name}.parquet").unlink()
+    with pytest.raises(StudyError, match=r"lacks times\.parquet, cases\.parquet; `--from data` writes"):
+        make_text(read_study(tmp_path / "study/study.toml"))

@@ -16,6 +16,7 @@ from compare.timing.xplane.reader import profile_files
 from tests.compare.timing.chrome.traces import Trace, all_reduce
 from tests.compare.timing.scenes import FUSION, REDUCE, WHILE, done, start
 from tests.compare.timing.spaces import Ref, Space, tpu
+from tests.places import EXAMPLE
 
 AXES = {"data": 2, "tensor": 2}
 
@@ -285,6 +286,11 @@ def test_what_is_no_trace_is_one_line_that_names_the_file(tmp_path, text, compla
         read_profile([path], axes={})
     assert complaint in str(caught.value)
     assert "host.trace.json" in str(caught.value)
+
+
+def test_a_reports_own_drawing_is_no_profile():
+    with pytest.raises(TimingError, match=r"a drawing of timelines that a report makes for Perfetto; give a profile"):
+        read_trace(EXAMPLE / "timeline.perfetto.json.gz")
 
 
 def test_a_cut_gzip_file_is_one_line(tmp_path):
