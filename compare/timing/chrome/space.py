@@ -184,8 +184,8 @@ def read_trace(path: str | Path) -> Space:
             raise TimingError("a trace of GPUs, as PyTorch writes them; traces of TPUs can be read")
         if _is_drawing(events.about):
             raise TimingError(
-                "a drawing of timelines that a report makes for Perfetto; give a profile, or export the run folder with "
-                "`python -m compare.export RUN --to ccl-bench`"
+                "a drawing of timelines that a report makes for Perfetto; give a profile, or export the run folder "
+                "with `python -m compare.export RUN --to ccl-bench`"
             )
     except TimingError as error:
         raise TimingError(f"{path}: {error}") from None
