@@ -13,7 +13,7 @@ from uuid import uuid4
 from compare.run.processes import Command, Pool, ProcessEnd
 from compare.run.scheduler import cores
 from compare.run.tasks import ROOT
-from compare.sweep.engines.worker import MADE, REQUEST, RUN, CaseRequest, CaseResult
+from compare.sweep.engines.worker import DONE, MADE, REQUEST, RUN, CaseRequest, CaseResult
 from meshes.process.documents import read_json
 
 WORKER = "compare.sweep.engines.worker"
@@ -62,6 +62,8 @@ class _Worker:
     out: Path = Path()
     """The folder of its request, its run folder and its result."""
     begun: float = 0.0
+    is_done: bool = False
+    """Whether it has said so; its result is written before."""
 
 
 def run_cases(
@@ -89,7 +91,7 @@ def run_cases(
                 pool.send(worker, json.dumps(str(worker.out)))
             ended = pool.wait()
             for worker in list(workers):
-                if worker.task and (worker in ended or (worker.out / MADE).exists()):
+                if worker.task and (worker in ended or worker.is_done):
                     task, worker.task = worker.task, None
                     yield task, _read_outcome(worker, ended.get(worker))
                 if worker in ended:
@@ -100,7 +102,8 @@ def run_cases(
 
 
 def _notify(worker: _Worker, stage: str, notify: Notify) -> None:
-    if worker.task:
+    worker.is_done = stage == DONE
+    if worker.task and not worker.is_done:
         notify(worker.task.name, stage or "start", monotonic() - worker.begun)
 
 
@@ -118,7 +121,7 @@ def _command(scratch: Path) -> Command:
 
 def _begin(worker: _Worker, task: CaseTask, scratch: Path, *, programs: int) -> None:
     """Write the request of its next case."""
-    worker.task, worker.begun, worker.out = task, monotonic(), scratch / uuid4().hex
+    worker.task, worker.begun, worker.out, worker.is_done = task, monotonic(), scratch / uuid4().hex, False
     worker.cases += 1
     worker.out.mkdir(parents=True)
     (worker.out / REQUEST).write_text(json.dumps({**task.request, "at_once": programs}))

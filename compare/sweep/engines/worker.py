@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # it draws: imported when a page is asked for
 
 REQUEST, RUN, MADE = "request.json", "run", "made.json"
 """In the folder that it is given: what to do; the run folder; and what came of it, which is written last."""
+DONE = "done"
+"""The stage after that."""
 
 
 class CaseRequest(TypedDict):
@@ -96,7 +98,7 @@ def _run(out: Path, drawing: "_Drawing") -> None:
     report = drawing.judge(run, pages=words["pages"])
     result = CaseResult(judged=is_judged(report), complete=is_complete(report))
     atomic_files.write_text(out / MADE, json.dumps(result))
-    _say("done")
+    _say(DONE)
 
 
 class _Drawing:
