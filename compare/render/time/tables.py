@@ -13,6 +13,9 @@ from compare.render.time.timeline_view import ProgramTimeline, shares_by_name
 from compare.render.time.timing_section import timings
 from compare.report.model.codec import encode
 from compare.report.model.report import Report
+from compare.timing.arrays import Floats
+from compare.timing.energy.amounts import event_joules
+from compare.timing.energy.step_energy import list_rates
 from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS
 from compare.timing.timeline import COMMUNICATION, DERIVED_COLUMNS, EVENT_COLUMNS, STEP_COLUMNS, WORK_COLUMNS
 
@@ -26,7 +29,8 @@ _SHOWN = (*VERDICTS, UNKNOWN_VERDICT, "")
 _ALIKE = {"stands_for": "int32"}
 """Number of devices that a row represents: a modelled timeline shows identical devices once."""
 
-EVENTS = {**EVENT_COLUMNS, **DERIVED_COLUMNS, "verdict": "category", **_ALIKE, **WORK_COLUMNS}
+EVENTS = {**EVENT_COLUMNS, **DERIVED_COLUMNS, "verdict": "category", **_ALIKE, **WORK_COLUMNS, "dynamic_j": "float64"}
+"""dynamic_j: the energy of the event's work on its device, modelled (docs/energy.md); NaN where there is no energy."""
 
 TIMES = {
     "phase": TEXT, "arm": TEXT, "cell": TEXT, "is_default": TRUTH, "source": TEXT, "label": TEXT, "split_by": TEXT,
@@ -62,7 +66,8 @@ def save(report: Report, folder: Path, *, timelines: Sequence[ProgramTimeline]) 
     frame(_times(report), TIMES).to_parquet(folder / "times.parquet", compression="zstd", index=False)
     for name, columns in LISTS.items():
         frame(_list_rows(report, name), columns).to_parquet(folder / f"{name}.parquet", compression="zstd", index=False)
-    _write(folder / "events.parquet", EVENTS, ((program, _events_with_verdict(program)) for program in timelines))
+    rates = list_rates(report.energy_model) if report.energy_model else None
+    _write(folder / "events.parquet", EVENTS, ((program, _list_events(program, rates)) for program in timelines))
     _write(
         folder / "steps.parquet",
         {**STEP_COLUMNS, **_ALIKE},
@@ -70,15 +75,19 @@ def save(report: Report, folder: Path, *, timelines: Sequence[ProgramTimeline]) 
     )
 
 
-def _events_with_verdict(program: ProgramTimeline) -> pd.DataFrame:
-    """The events, with the verdict of each communication (that of most of its bytes)."""
+def _list_events(program: ProgramTimeline, rates: Floats | None) -> pd.DataFrame:
+    """The events, with the verdict of each communication (that of most of its bytes), and the energy of each.
+
+    rates: of the report's coefficients.
+    """
     verdicts = {name: share.verdict for name, share in shares_by_name(program.shares).items()}
     rows = program.timeline.events
     names = rows["collective"].cat.categories
     by_category = pd.Categorical([verdicts.get(str(name), UNKNOWN_VERDICT) for name in names], _SHOWN)
     codes = np.where(rows["role"].eq(COMMUNICATION), by_category.codes[rows["collective"].cat.codes], len(_SHOWN) - 1)
     unknown = {name: np.nan for name in WORK_COLUMNS if name not in rows}
-    return rows.assign(verdict=pd.Categorical.from_codes(codes, by_category.categories), **unknown)
+    energies = np.nan if program.energy is None or rates is None else event_joules(rows, rates)
+    return rows.assign(verdict=pd.Categorical.from_codes(codes, by_category.categories), **unknown, dynamic_j=energies)
 
 
 def _times(report: Report) -> Iterator[Row]:

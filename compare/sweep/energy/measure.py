@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from compare.report.compiler_options import option_of
@@ -12,9 +11,9 @@ from compare.report.model.report import Report
 from compare.report.model.timing import Timing
 from compare.sweep.energy.kernels import time_by_class
 from compare.sweep.summary import ChipRow, EnergySummary, ProgramSummary, ResultRow, Sweep
-from compare.timing.arrays import Floats
-from compare.timing.energy.amounts import event_amounts, joules
-from compare.timing.energy.coefficients import COMPONENTS, STATIC, UNITS
+from compare.timing.energy.amounts import event_joules
+from compare.timing.energy.coefficients import COMPONENTS, STATIC
+from compare.timing.energy.step_energy import list_rates
 from compare.timing.timeline import WORK_COLUMNS
 from meshes.process.documents import read_json
 
@@ -92,11 +91,12 @@ def measure_chips(timing: Timing, events: pd.DataFrame, report: Report) -> list[
     chips are the mesh's.  Empty where the report does not say which devices a shown one represents.
     """
     step_s = float(timing.per_step.step_ns or 0) / 1e9
-    rates = _rates(report)
+    assert report.energy_model is not None
+    rates = list_rates(report.energy_model)
     everybody = tuple(known.id for known in report.mesh.devices)
     by_device: dict[int, tuple[float, float, float]] = {}
     rows = events[events["step"].ge(0)]
-    dynamic = joules(event_amounts(rows), rates).sum(axis=1)
+    dynamic = event_joules(rows, rates)
     for device in timing.per_device:
         mine = rows["device"].eq(device.device).to_numpy()
         ici = float(rows["ici_byte_hops"].to_numpy()[mine].sum()) / timing.steps
@@ -116,10 +116,3 @@ def measure_chips(timing: Timing, events: pd.DataFrame, report: Report) -> list[
 def _chip(devices: list[tuple[float, float, float]], static_w: float) -> ChipRow:
     busy, ici, watts = zip(*devices, strict=True)
     return {"use": sum(busy) / len(busy), "ici_byte_hops": sum(ici), "watts": sum(watts) + static_w}
-
-
-def _rates(report: Report) -> Floats:
-    """Joules per unit of what is counted, by the report's own coefficients."""
-    assert report.energy_model is not None
-    known = report.energy_model.coefficients
-    return np.array([known[name].value * UNITS[name][known[name].unit] for name in COMPONENTS])

@@ -54,6 +54,14 @@ def event_amounts(events: pd.DataFrame) -> Floats:
     return rows
 
 
+def event_joules(events: pd.DataFrame, rates: Floats) -> Floats:
+    """The energy of each event on its device, (events,): what is counted × rates, without any static energy."""
+    energies = np.zeros(len(events))
+    for name, rate in zip(WORK_COLUMNS, rates.tolist()[:-1], strict=True):
+        energies += events[name].to_numpy(np.float64) * rate
+    return energies
+
+
 def static_amounts(ns: Floats | float, *, chips: float) -> Floats:
     """The rows of durations of so many chips, whatever these do meanwhile."""
     rows = np.zeros((*np.shape(ns), len(AMOUNTS)))

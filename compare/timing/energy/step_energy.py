@@ -17,7 +17,7 @@ from compare.timing.energy.amounts import (
     span_of_ratio,
     static_amounts,
 )
-from compare.timing.energy.coefficients import BOUNDS, COMPONENTS, HIGH, LOW, VALUE, Coefficients
+from compare.timing.energy.coefficients import BOUNDS, COMPONENTS, HIGH, LOW, UNITS, VALUE, Coefficients
 from compare.timing.metrics.verdicts import VERDICTS
 from compare.timing.metrics.work import Peaks
 from compare.timing.timeline import COMMUNICATION, COMPUTE, WORK_COLUMNS, Timeline
@@ -40,6 +40,12 @@ def list_coefficients(chip: Coefficients) -> EnergyModel:
     rows = {name: CoefficientRow(**{key: getattr(row, key) for key in ("unit", VALUE, LOW, HIGH, "source", "standing")})
             for name, row in chip.of.items()}  # fmt: skip
     return EnergyModel(name=chip.name, calibrated_on=chip.calibrated_on, coefficients=rows)
+
+
+def list_rates(model: EnergyModel) -> Floats:
+    """(6,): joules per unit of what is counted, by a report's coefficients."""
+    rows = model.coefficients
+    return np.array([rows[name].value * UNITS[name][rows[name].unit] for name in COMPONENTS])
 
 
 def measure_energy(

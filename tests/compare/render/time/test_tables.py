@@ -1,12 +1,20 @@
 """Tables of timelines: what DuckDB reads of them, held against times that are known by hand."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from compare.render.time.tables import save as save_tables
+from compare.render.time.timeline_view import program_timelines
+from compare.report.model.report import Report as TypedReport
+from compare.run.folder.load_run import judge_run, read_run
+from compare.run.folder.timelines import add_times as add_run_times
 from tests.compare.render.from_json import save_time_tables as save
 from tests.compare.render.timings import add_times, make_times
+from tests.places import ROOT
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -44,6 +52,41 @@ def test_times_are_told_by_device_and_by_step_and_their_weighted_mean_is_the_who
     assert sum(amount for amount, _ in devices) / 2 == pytest.approx(step)
     assert sum(amount for _, amount in devices) / 2 == pytest.approx(exposed)
     assert times("step") == [pytest.approx((step, exposed))]
+
+
+def test_the_joules_of_all_events_and_the_static_ones_are_those_of_the_step() -> None:
+    """On the example's ten programs; each event counts for the devices that it stands for."""
+    run = ROOT / "docs/example-run"
+    report = TypedReport.from_json(json.loads((run / "report.json").read_text(encoding="utf-8")))
+    sums = duckdb.sql(
+        f"SELECT arm, phase, cell, sum(dynamic_j * stands_for) FROM '{run}/tables/events.parquet' "
+        "WHERE step >= 0 GROUP BY ALL"
+    ).fetchall()
+    assert len(sums) == 10
+    for arm, phase, cell, dynamic in sums:
+        energy = report.phases[phase].arms[arm].cell(cell).energy
+        assert energy is not None
+        assert dynamic + energy.by_component_j["static"] == pytest.approx(energy.step_j, rel=1e-9)
+
+
+def test_an_event_has_the_joules_of_its_work_and_none_where_its_timeline_has_no_energy(tmp_path: Path) -> None:
+    run = ROOT / "docs/example-run"
+    made = judge_run(read_run(run))
+    times = made.timelines()
+    report = add_run_times(made.report(), made.programs, times)
+    (first, second) = program_timelines(report, times.by_key)[:2]
+    save_tables(report, tmp_path, timelines=[first, replace(second, energy=None)])
+    rows = duckdb.sql(
+        "SELECT cell, matrix_flops, vector_ops, memory_bytes, ici_byte_hops, dcn_bytes, dynamic_j "
+        f"FROM '{tmp_path}/events.parquet'"
+    ).fetchall()
+    known = [row for row in rows if row[0] == first.cell]
+    assert max(row[-1] for row in known) > 0
+    for _, matrix, vector, memory, ici, dcn, dynamic in known:
+        # v5e by hand, docs/energy.md: pJ a FLOP, an operation, a byte (8 × pJ/bit)
+        by_hand = 0.63 * matrix + 1.73 * vector + 44 * memory + 17.68 * ici + 200 * dcn
+        assert dynamic == pytest.approx(1e-12 * by_hand, rel=1e-12)
+    assert {row[-1] for row in rows if row[0] == second.cell} == {None}
 
 
 def test_intervals_matrix_and_messages_are_tables_of_their_own(report: Report, tmp_path: Path) -> None:
