@@ -21,19 +21,26 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 LONGEST = (
     "compare/gallery/test_compile_lessons.py",
-    "laws/test_torchxla.py",
-    "laws/test_jax.py",
-    "twins/test_torchxla.py",
-    "twins/test_jax.py",
     "planted/test_planted.py",
-    "torchxla_impl/test_tpu.py",
     "compare/test_run.py",
+    "twins/test_torchxla.py",
+    "torchxla_impl/test_tpu.py",
     "surprises/test_surprises.py",
+    "twins/test_jax.py",
     "compare/test_sweep.py",
+    "laws/test_torchxla.py",
+    "witnesses/test_programs.py",
+    "witnesses/test_numerics.py",
+    "compare/test_doors.py",
+    "compare/run/test_scheduler.py",
+    "laws/test_jax.py",
+    "compare/query/test_named_report.py",
+    "compare/test_execute.py",
     "twins/test_patterns.py",
-    "laws/test_explicit.py",
+    "compare/diff/own/test_api_examples.py",
+    "compare/run/folder/test_untrusted_paths.py",
 )
-"""Files that take from three minutes down to one, the longest first."""
+"""Files that take from three minutes down to half of one, the longest first."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,6 +1,8 @@
-"""Reports to draw, a browser to look at them, and a toy arm."""
+"""Reports to draw, a browser to look at them, a toy arm, and a cache of compiled programs."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,14 @@ from tests.compare.render.reports import make_report, make_report_without_torchx
 from tests.compare.run.toy_framework import case, toy
 
 __all__ = ["browser", "case", "failed_report", "report", "toy"]
+
+
+@pytest.fixture(scope="session")
+def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For tests that need a run and not its making: several files ask for the same programs."""
+    base = tmp_path_factory.getbasetemp()
+    # The workers of one run share it.
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "compiled"
 
 
 @pytest.fixture

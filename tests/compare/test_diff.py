@@ -11,6 +11,7 @@ from time import process_time
 import pytest
 
 from compare.diff.__main__ import main
+from tests.commands import run_here
 from tests.compare.verdict.toy_hlo import BACK, GATHER, HOP, SUM, program, wire
 from tests.places import ROOT
 
@@ -86,11 +87,6 @@ def test_the_page_holds_the_evidence_and_obeys_nothing_in_it(files, tmp_path, ca
     assert "default-src 'none'" in html
 
 
-def run(*words):
-    command = [sys.executable, "-m", "compare.diff", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -111,9 +107,18 @@ def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, words, said):
     (tmp_path / "text.hlo").write_text("import this\n")
     (tmp_path / "half.gz").write_bytes(gzip.compress(b"HloModule")[:15])
     (tmp_path / "bytes.pb").write_bytes(b"\x7fELF\x00\x01\xff\xfe")
-    done = run(*[tmp_path / word if str(word).endswith((".hlo", ".gz", ".pb", ".")) else word for word in words])
+    done = run_here(
+        "diff", *[tmp_path / word if str(word).endswith((".hlo", ".gz", ".pb", ".")) else word for word in words]
+    )
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1), done.stderr
     assert said in done.stderr
+
+
+def test_a_refusal_of_a_process_is_its_last_word():
+    command = [sys.executable, "-m", "compare.diff", str(RUN), str(RUN / "jax" / "prefill" / "tpu")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert "is a run folder and" in done.stderr
 
 
 def test_a_run_is_the_same_as_itself(capsys):

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import run_here
 from tests.places import ROOT
 
 
-def door(name, *words, cwd=ROOT, environment=None):
+def start_process(name, *words):
     return subprocess.run(
         [sys.executable, "-m", f"compare.{name}", *map(str, words)],
-        capture_output=True, text=True, cwd=cwd,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "100"} | (environment or {}),
+        capture_output=True, text=True, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "100"},
     )  # fmt: skip
 
 
 def test_the_plan_is_the_published_check_table():
-    plan = json.loads(door("plan", "--mesh", "tp4pp2", "--json").stdout)
+    plan = json.loads(run_here("plan", "--mesh", "tp4pp2", "--json").stdout)
     assert [plan["phases"][phase]["total"] for phase in ("prefill", "decode")] == [3_305_111_640, 3_227_736]
     row = plan["phases"]["prefill"]["inherent"][0]
     assert list(row) == ["scope", "kind", "axes", "executions", "payload_bytes", "wire_bytes", "step_wire_bytes",
@@ -36,18 +36,20 @@ def test_the_plan_is_the_published_check_table():
 
 
 def test_help_tells_defaults_where_there_are_any():
-    help_text = " ".join(door("run", "--help").stdout.split())
+    help_text = " ".join(start_process("run", "--help").stdout.split())
     assert "(default: llama-3.1-8b)" in help_text
     assert "(default: None)" not in help_text
     assert "(default: False)" not in help_text
 
 
 def test_the_order_of_axes_does_not_matter():
-    assert door("plan", "--mesh", "pp2tp4", "--json").stdout == door("plan", "--mesh", "tp4pp2", "--json").stdout
+    assert (
+        run_here("plan", "--mesh", "pp2tp4", "--json").stdout == run_here("plan", "--mesh", "tp4pp2", "--json").stdout
+    )
 
 
 def test_the_plan_in_words_fits_100_columns():
-    done = door("plan", "--mesh", "tp4pp2")
+    done = start_process("plan", "--mesh", "tp4pp2")
     assert done.returncode == 0
     assert max(map(len, done.stdout.splitlines())) <= 100
     assert "layer.attention.out" in done.stdout
@@ -84,15 +86,22 @@ WRONG = [
 @pytest.mark.parametrize("name", ["plan", "run"])
 @pytest.mark.parametrize(("words", "says"), WRONG, ids=[says for _, says in WRONG])
 def test_a_wrong_request_is_one_line_and_status_2(name, words, says):
-    done = door(name, *words)
+    done = run_here(name, *words)
     assert done.returncode == 2
     assert done.stdout == ""
     assert says in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("name", ["plan", "run"])
+def test_a_refusal_of_a_process_is_its_last_word(name):
+    done = start_process(name, "--mesh", "tp3x")
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert "cannot read mesh 'tp3x'" in done.stderr
+
+
 def test_a_model_that_does_not_fit_names_bytes_and_the_smallest_mesh(tmp_path):
-    done = door("run", "--mesh", "tp8", "--model", "llama-3.1-70b", "--out", tmp_path / "runs")
+    done = run_here("run", "--mesh", "tp8", "--model", "llama-3.1-70b", "--out", tmp_path / "runs")
     assert done.returncode == 2
     assert "needs 18.0 GB on each device, but a v5e:2x4 device has 17.2 GB" in done.stderr
     assert "the smallest mesh that fits is pp2tp8@v5e:4x4" in done.stderr
@@ -100,7 +109,7 @@ def test_a_model_that_does_not_fit_names_bytes_and_the_smallest_mesh(tmp_path):
 
 
 def test_an_arm_that_does_not_exist_is_refused():
-    done = door("run", "--mesh", "tp8", "--arm", "mlx")
+    done = start_process("run", "--mesh", "tp8", "--arm", "mlx")
     assert (done.returncode, done.stdout) == (2, "")
     assert "unknown arm 'mlx'; choose from jax, torchxla" in done.stderr
 
@@ -119,7 +128,7 @@ WRONG_RUNS = [
 
 @pytest.mark.parametrize(("words", "says"), WRONG_RUNS, ids=[says for _, says in WRONG_RUNS])
 def test_a_run_that_cannot_be_meant_is_refused_in_one_line(tmp_path, words, says):
-    done = door("run", "--mesh", "tp8", *words, "--out", tmp_path / "runs")
+    done = run_here("run", "--mesh", "tp8", *words, "--out", tmp_path / "runs")
     assert (done.returncode, done.stdout) == (2, "")
     assert says in done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -128,7 +137,7 @@ def test_a_run_that_cannot_be_meant_is_refused_in_one_line(tmp_path, words, says
 
 @pytest.mark.parametrize("what", ["models", "meshes", "topologies"])
 def test_what_there_is_can_be_listed(what):
-    done = door("run", "--list", what)
+    done = run_here("run", "--list", what)
     assert done.returncode == 0
     assert {"models": "llama-3.1-70b", "meshes": "tp4pp2.toml", "topologies": "v5p"}[what] in done.stdout
 
@@ -147,7 +156,7 @@ def test_an_output_folder_that_cannot_be_written_is_one_line(tmp_path, obstacle)
         place = out / "tiny-tp8-v5e-2x4-b8-s1024-m1-decode"
         place.mkdir(parents=True)
         (place / "thesis.txt").write_text("mine")
-    done = door("run", "--mesh", "tp8", "--model", "tiny", "--phase", "decode", "--out", out)
+    done = run_here("run", "--mesh", "tp8", "--model", "tiny", "--phase", "decode", "--out", out)
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
     assert str(out) in done.stderr
@@ -155,23 +164,23 @@ def test_an_output_folder_that_cannot_be_written_is_one_line(tmp_path, obstacle)
 
 def test_a_run_that_is_none_is_refused(tmp_path):
     for place in (tmp_path / "nothing", tmp_path):
-        done = door("report", place)
+        done = run_here("report", place)
         assert (done.returncode, done.stdout) == (2, "")
         assert "is not a run folder: case.json" in done.stderr
 
 
 EXAMPLE = ROOT / "docs" / "example-run"
+CELLS = ["jax/decode/tpu", "torchxla/decode/tpu+einsum"]
 
 
 @pytest.fixture
 def run(tmp_path):
-    """The run of the README with its decode programs only."""
+    """The run of the README with two of its decode programs."""
     place = tmp_path / "run"
-    for path in sorted(EXAMPLE.glob("*/decode/*/*")):
-        (place / path.relative_to(EXAMPLE)).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, place / path.relative_to(EXAMPLE))
+    for cell in CELLS:
+        shutil.copytree(EXAMPLE / cell, place / cell, ignore=shutil.ignore_patterns("passes.tar.xz"))
     case = json.loads((EXAMPLE / "case.json").read_text())
-    (place / "case.json").write_text(json.dumps(case | {"phases": ["decode"]}))
+    (place / "case.json").write_text(json.dumps(case | {"phases": ["decode"], "programs": CELLS}))
     return place
 
 
@@ -211,7 +220,7 @@ DAMAGES = [
 @pytest.mark.parametrize(("damage", "says"), DAMAGES, ids=[says for _, says in DAMAGES])
 def test_a_damaged_program_costs_only_its_own_cell(run, damage, says):
     damage(run / "torchxla/decode/tpu+einsum")
-    done = door("report", run, "--json")
+    done = run_here("report", run, "--json")
     assert done.returncode == 1, done.stderr
     assert len(done.stderr.splitlines()) == 1
     lines = {(line["arm"], line["cell"]): line for line in json.loads(done.stdout)["phases"]["decode"]["headline"]}
@@ -222,19 +231,20 @@ def test_a_damaged_program_costs_only_its_own_cell(run, damage, says):
 
 def test_a_redrawn_run_keeps_what_others_put_there(run):
     (run / "notes.md").write_text("mine")
-    done = door("report", run)
+    done = start_process("report", run)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, str(run / "report.html"))
     assert (run / "notes.md").read_text() == "mine"
-    for path in sorted(EXAMPLE.glob("*/decode/*/*")):
-        assert (run / path.relative_to(EXAMPLE)).read_bytes() == path.read_bytes()
+    for cell in CELLS:
+        for name in ("about.json", "optimized.hlo.gz", "program.mlirbc"):
+            assert (run / cell / name).read_bytes() == (EXAMPLE / cell / name).read_bytes()
 
 
 def test_a_redrawn_run_of_which_nothing_is_left_leaves_the_one_before(run):
-    assert door("report", run).returncode == 0
+    assert run_here("report", run).returncode == 0
     page = (run / "report.html").read_text()
     for path in run.glob("*/*/*/optimized.hlo.gz"):
         path.write_bytes(b"torn")
-    done = door("report", run)
+    done = run_here("report", run)
     assert done.returncode == 1
     *words, last = done.stdout.splitlines()
     assert last == f"{run}-failed/report.html"

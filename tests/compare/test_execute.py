@@ -19,7 +19,7 @@ from compare.metric.errors import NotApplicable
 from compare.metric.subject import Request, read_subject
 from tests.places import ROOT
 
-CASE = ("--mesh", "tp4pp2", "--model", "tiny", "--seq", "32", "--phase", "decode")
+CASE = ("--mesh", "tp4pp2", "--model", "tiny", "--seq", "128", "--phase", "decode")
 MEASURED = [("jax", "cpu"), ("torchxla", "cpu"), ("torchxla", "cpu+jaxlib")]
 
 pytestmark = pytest.mark.slow
@@ -33,10 +33,10 @@ def python(*words, cache, cwd):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, shared_cache):
     scratch = tmp_path_factory.mktemp("execute")
     words = ("compare.run", *CASE, "--execute", "cpu", "--same-runtime", "--out", "runs")
-    done = python(*words, cache=scratch / "cache", cwd=scratch)
+    done = python(*words, cache=shared_cache, cwd=scratch)
     assert done.returncode == 0, done.stderr
     return scratch / Path(done.stdout.splitlines()[-1]).parent
 

@@ -1,21 +1,16 @@
 """`compare.run --fail-if`: refused before anything is compiled, or decided on what was."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.places import ROOT
+from tests.commands import run_here
 
 
 def run(*words, scratch):
-    environment = {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(scratch / "cache")}
-    return subprocess.run(
-        [sys.executable, "-m", "compare.run", "--model", "tiny", "--mesh", "tp2", *words, "--out", scratch / "runs"],
-        capture_output=True, text=True, cwd=scratch, env=os.environ | environment, check=False,
-    )  # fmt: skip
+    environment = {"WIREDIFF_CACHE": str(scratch / "cache")}
+    words = ("--model", "tiny", "--mesh", "tp2", *words, "--out", scratch / "runs")
+    return run_here("run", *words, cwd=scratch, environment=environment)
 
 
 @pytest.mark.parametrize(

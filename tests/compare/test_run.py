@@ -14,6 +14,7 @@ import pytest
 
 from compare.contract.reference_algorithms import required_rows
 from meshes.case import Case
+from tests.commands import run_here
 from tests.compare.timing.energy.conserving import check_report_energy
 from tests.places import ROOT
 
@@ -37,8 +38,8 @@ def scratch(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def done(scratch):
-    return run(*TINY, cache=scratch / "cache", out=scratch / "runs")
+def done(scratch, shared_cache):
+    return run(*TINY, cache=shared_cache, out=scratch / "runs")
 
 
 @pytest.fixture(scope="module")
@@ -79,16 +80,12 @@ def test_the_report_follows_its_schema(report):
 
 def test_every_program_runs_to_its_end_as_a_trace(folder, report, tmp_path):
     """Exported, read again, and played by ASTRA-sim's rules, which name a rank that never ends."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-
-    def call(*words):
-        return subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, cwd=tmp_path,
-                              check=True, env=environment).stdout  # fmt: skip
-
-    names = call("compare.export", str(folder), "--to", "chakra", "--out", "traces").splitlines()
+    exported = run_here("export", folder, "--to", "chakra", "--out", "traces", cwd=tmp_path)
+    assert exported.returncode == 0, exported.stderr
+    names = exported.stdout.splitlines()
     assert len(names) == len(list(programs(report)))
     for name in names:
-        played = json.loads(call("compare.simulate", name, "--as", "astra-sim", "--json"))
+        played = json.loads(run_here("simulate", name, "--as", "astra-sim", "--json", cwd=tmp_path).stdout)
         assert len(played["ranks"]) == 8
         assert 0 < played["exposed"] < played["cycles"]
 
@@ -164,8 +161,8 @@ def test_the_words_fit_100_columns_and_end_in_the_page(done, folder):
     assert done.stdout.startswith("TorchXLA moves")
 
 
-def test_a_warm_run_starts_no_worker(scratch, folder):
-    again = run(*TINY, cache=scratch / "cache", out=scratch / "runs")
+def test_a_warm_run_starts_no_worker(scratch, shared_cache, folder):
+    again = run(*TINY, cache=shared_cache, out=scratch / "runs")
     assert again.returncode == 0
     workers = {line.split()[4] for line in again.stderr.splitlines()}
     assert workers == {"cached"}
@@ -194,7 +191,7 @@ def test_a_run_is_drawn_again_with_no_framework_installed(scratch, folder, repor
 
 def test_an_arm_that_is_not_installed_costs_only_itself(scratch, folder):
     site = bare_site(scratch / "no-torch", without=r"(torch|functorch)")
-    words = ("--mesh", "tp4pp2", "--model", "tiny", "--seq", "128")
+    words = (*TINY, "--phase", "decode", "--controls", "none")
     done = run(*words, cache=scratch / "cache2", out=scratch / "half", python=(sys.executable, "-S"), path=(site,))
     assert done.returncode == 1, done.stderr
     written = json.loads((Path(done.stdout.splitlines()[-1]).parent / "report.json").read_text())

@@ -19,10 +19,10 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory):
+def done(tmp_path_factory, shared_cache):
     out = tmp_path_factory.mktemp("slices")
     words = ("--mesh", "pp2tp4@2xv5e:2x2", "--model", "tiny", "--seq", "128", "--phase", "decode")
-    environment = {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(out / "cache")}
+    environment = {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(shared_cache)}
     return subprocess.run(
         [sys.executable, "-m", "compare.run", *words, "--details", "--out", str(out / "runs")],
         capture_output=True, text=True, cwd=out, env=os.environ | environment,

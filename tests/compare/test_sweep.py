@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from tests.commands import run_here
 from tests.places import ROOT
 
 TINY = ("--models", "tiny", "--seq", "128", "--phases", "decode", "--arm", "jax")
@@ -49,10 +50,17 @@ WRONG = [
 
 @pytest.mark.parametrize(("words", "says"), WRONG, ids=[says for _, says in WRONG])
 def test_a_wrong_request_is_one_line_and_status_2(tmp_path, words, says):
-    status, out, (error,) = sweep(*words, scratch=tmp_path)
-    assert (status, out) == (2, [])
+    done = run_here("sweep", *words, cwd=tmp_path, environment={"WIREDIFF_CACHE": str(tmp_path / "cache")})
+    assert (done.returncode, done.stdout) == (2, "")
+    (error,) = done.stderr.splitlines()
     assert says in error
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_refusal_of_a_process_is_its_last_word(tmp_path):
+    status, out, (error,) = sweep("--meshes", "tp3x", scratch=tmp_path)
+    assert (status, out) == (2, [])
+    assert "cannot read mesh 'tp3x'" in error
 
 
 def test_without_ray_its_engine_says_how_to_get_it(tmp_path):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.laws import context, experts, others, sequence, tensor
-from tests.laws.law import EINSUM, GSPMD, SDPA, SHARDY, Program, Setting
+from tests.laws.law import EINSUM, GSPMD, SDPA, SHARDY, TORCHXLA, Program, Setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +146,18 @@ PLAIN = ((SHARDY, "prefill"), (GSPMD, "decode"), (SDPA, "prefill"), (EINSUM, "de
 
 
 def is_long(setting: Setting, phase: str, program: Program) -> bool:
-    """Whether only `pytest -m long` compiles it: the arm's other program of this setting shows the phase already."""
-    has_both = sum(other.arm == program.arm for other in setting.programs) > 1 and len(setting.phases) > 1
-    return has_both and (program, phase) not in PLAIN
+    """Whether only `pytest -m long` compiles it.
+
+    Of a setting a plain run compiles one phase in one arm and the other phase in the other arm, by turns: so the laws
+    of either phase are held by a program, every arm has every setting, and every program has every other setting.
+    """
+    programs = [other for other in setting.programs if other.arm == program.arm]
+    if len(programs) > 1 and (program, phase) not in PLAIN:
+        return True
+    if len(setting.phases) == 1 or len(programs) == len(setting.programs):
+        return False
+    turn = (settings().index(setting) + (program in TORCHXLA)) % len(setting.phases)
+    return phase != setting.phases[turn]
 
 
 def parameters(arm: str) -> list[Any]:

@@ -10,7 +10,7 @@ from meshes.devices.mesh_spec import AXES
 from meshes.scopes import SCOPES
 from tests.laws.law import ALL, PASSES, Law, Program, Setting, number
 from tests.laws.page import page
-from tests.laws.table import CHAPTERS, settings
+from tests.laws.table import CHAPTERS, is_long, settings
 
 ROOT = Path(__file__).parents[2]
 ROWS = [(each, phase, program) for each in settings() for phase in each.phases for program in each.programs]
@@ -24,6 +24,20 @@ def test_a_product_is_read_as_it_is_written() -> None:
 def test_the_page_is_the_one_that_the_table_makes() -> None:
     shipped = (ROOT / "docs/laws.md").read_text(encoding="utf-8")
     assert shipped == page(), "make it again: python -m tests.laws > docs/laws.md"
+
+
+def test_a_plain_run_compiles_every_phase_and_both_arms_of_every_setting() -> None:
+    for setting in settings():
+        plain = [row[1:] for row in ROWS if row[0] is setting and not is_long(*row)]
+        assert {phase for phase, _ in plain} == set(setting.phases), setting.name
+        assert {program.arm for _, program in plain} == {program.arm for program in setting.programs}, setting.name
+
+
+def test_a_plain_run_compiles_every_program_on_a_third_of_its_settings() -> None:
+    for program in ALL:
+        rows = [row for row in ROWS if row[2] == program]
+        plain = {row[0].name for row in rows if not is_long(*row)}
+        assert len(plain) >= len({row[0].name for row in rows}) / 3, program.title
 
 
 def test_every_parallelism_has_its_laws() -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ from compare.gallery.take_quiz import compile_questions, question_source
 from compare.run import arms, cache
 from tests.places import ROOT
 
-UNSEEN = range(1000, 1000 + 2 * len(FAMILIES))
+UNSEEN = range(1000, 1000 + len(FAMILIES))
+MORE = range(UNSEEN.stop, UNSEEN.stop + len(FAMILIES))
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +32,12 @@ def results() -> list[LessonResult]:
 
 @pytest.fixture(scope="module")
 def answers() -> list[tuple[Question, LessonResult]]:
-    """The page's questions of the quiz, and as many that no page has."""
-    questions = [draw_question(seed) for seed in (*PAGE, *UNSEEN)]
+    """The page's questions of the quiz, and one of each family that no page has."""
+    return answer_questions([*PAGE, *UNSEEN])
+
+
+def answer_questions(seeds: Sequence[int]) -> list[tuple[Question, LessonResult]]:
+    questions = [draw_question(seed) for seed in seeds]
     with cache.open_cache() as kept:
         return list(zip(questions, compile_questions(questions, cache=kept, notify=lambda line: None), strict=True))
 
@@ -61,6 +67,17 @@ def test_both_frameworks_split_the_same_arrays_in_the_same_way(results: list[Les
 def test_the_lessons_rules_answer_every_question_of_the_quiz(answers: list[tuple[Question, LessonResult]]) -> None:
     """The rule's own bytes are written by hand, question by question; the truth is compiled."""
     assert len({question.lesson.pattern for question, _ in answers}) >= 20
+    check_answers(answers)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_the_lessons_rules_answer_one_more_question_of_each_family() -> None:
+    """Beside the three of each family that `test_the_lessons_rules_answer_every_question_of_the_quiz` compiles."""
+    check_answers(answer_questions(MORE))
+
+
+def check_answers(answers: list[tuple[Question, LessonResult]]) -> None:
     for question, result in answers:
         assert result.ok, (question.seed, result.error)
         assert result.emitted == count_moves(question.lesson, question.lesson.needs), question.seed

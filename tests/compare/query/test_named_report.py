@@ -20,13 +20,13 @@ COMPILED = {
 
 
 @pytest.fixture(scope="module", params=["example", *(pytest.param(name, marks=pytest.mark.slow) for name in COMPILED)])
-def run(request, tmp_path_factory):
+def run(request, tmp_path_factory, shared_cache):
     if request.param not in COMPILED:
         return EXAMPLE
     out = tmp_path_factory.mktemp(request.param)
     subprocess.run(
         [sys.executable, "-m", "compare.run", *COMPILED[request.param], "--out", str(out / "runs")],
-        cwd=out, env=os.environ | {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(out / "cache")}, check=True,
+        cwd=out, env=os.environ | {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(shared_cache)}, check=True,
         capture_output=True,
     )  # fmt: skip
     (folder,) = (out / "runs").iterdir()

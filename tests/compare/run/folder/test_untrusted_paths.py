@@ -6,8 +6,6 @@ import io
 import json
 import lzma
 import shutil
-import subprocess
-import sys
 import tarfile
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -16,21 +14,25 @@ import pytest
 
 from compare.render import figures
 from compare.report.model.report import Report
+from compare.report.programs import ProgramResult
 from compare.run.errors import WorkError
 from compare.run.folder import run_folder
 from compare.run.folder.load_run import is_complete, judge_run, read_run
 from compare.run.folder.timelines import add_times
 from meshes.case import Case
-from tests.places import EXAMPLE, ROOT
+from tests.commands import run_here
+from tests.places import EXAMPLE
 
 CELL = "torchxla/decode/tpu+einsum"
 
 
 @pytest.fixture
 def run(tmp_path):
-    """The run of the README with its decode programs only."""
+    """The run of the README with its decode programs only, and the passes of one."""
     place = tmp_path / "run"
     for path in sorted(EXAMPLE.glob("*/decode/*/*")):
+        if path.name == "passes.tar.xz" and path.parent != EXAMPLE / CELL:
+            continue
         (place / path.relative_to(EXAMPLE)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, place / path.relative_to(EXAMPLE))
     case = json.loads((EXAMPLE / "case.json").read_text())
@@ -38,14 +40,13 @@ def run(tmp_path):
     return place
 
 
+def results(place: Path) -> dict[str, ProgramResult]:
+    """By `arm/phase/cell`."""
+    return {"/".join(program.result.key): program.result for program in judge_run(read_run(place)).programs}
+
+
 def statuses(place: Path) -> dict[str, str]:
-    return {"/".join(cell.result.key): cell.result.status for cell in judge_run(read_run(place)).programs}
-
-
-def error(place: Path, cell: str = CELL) -> str:
-    return next(
-        program.result.error for program in judge_run(read_run(place)).programs if "/".join(program.result.key) == cell
-    )
+    return {name: result.status for name, result in results(place).items()}
 
 
 def report(place: Path) -> Report:
@@ -58,22 +59,13 @@ def notify(cell: Path, **fields) -> None:
     (cell / "about.json").write_text(json.dumps(about | fields))
 
 
-def door(*words) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-m", "compare.report", *map(str, words)],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-    )
-
-
 def test_a_program_that_is_gone_is_said_and_costs_the_exit_status(run):
     shutil.rmtree(run / CELL)
     assert statuses(run)[CELL] == "missing"
-    done = door(run)
+    done = run_here("report", run)
     assert done.returncode == 1
     assert "TorchXLA tpu+einsum: missing: it was made, and is not in the run folder" in done.stdout
-    assert door(run).returncode == 1  # what was drawn knows it, too
+    assert run_here("report", run).returncode == 1  # what was drawn knows it, too
 
 
 def test_an_arm_that_is_gone_is_said_where_the_run_lists_its_programs(run):
@@ -96,7 +88,7 @@ def test_a_phase_that_is_gone_is_said_and_the_other_is_drawn(tmp_path, listed):
         case = json.loads((place / "case.json").read_text())
         del case["programs"]
         (place / "case.json").write_text(json.dumps(case))
-    done = door(place)
+    done = run_here("report", place)
     assert (done.returncode, done.stderr) == (1, "")
     assert "JAX tpu, tpu+gspmd: missing: it was made, and is not in the run folder" in done.stdout
     assert "TorchXLA moves 177 × what the plan needs in decode" in done.stdout
@@ -153,7 +145,7 @@ def test_listed_names_that_lead_elsewhere_are_no_programs(run, listed):
 
 def test_a_program_in_a_folder_that_no_arm_has_is_refused_in_one_line(run):
     (run / "jax").rename(run / "jax\x1b[31m\nred")
-    done = door(run)
+    done = run_here("report", run)
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
     assert done.stderr.strip().isprintable()
@@ -164,7 +156,7 @@ def test_a_bomb_in_a_run_folder_is_one_damaged_program(run):
     packed = gzip.compress(bytes(300 << 20), compresslevel=9)
     (run / CELL / "optimized.hlo.gz").write_bytes(packed)
     notify(run / CELL, hlo_digest=hashlib.sha256(packed).hexdigest())
-    assert "is larger than 256 MiB, which is the most that is read" in error(run)
+    assert "is larger than 256 MiB, which is the most that is read" in results(run)[CELL].error
 
 
 def test_recorded_passes_that_are_a_bomb_are_not_read(run):
@@ -188,9 +180,10 @@ class Endless(io.RawIOBase):
 
 def test_what_about_json_says_is_one_clean_line_wherever_it_is_told(run):
     notify(run / CELL, status="failed", error="\x1b[31mred\n" + "x" * 400_000 + "\x00\x9b the end")
-    assert error(run).isprintable()
-    assert len(error(run)) <= 500
-    assert error(run).endswith("the end")
+    error = results(run)[CELL].error
+    assert error.isprintable()
+    assert len(error) <= 500
+    assert error.endswith("the end")
 
 
 def test_a_figure_is_xml_whatever_is_written_in_it(run):
@@ -215,8 +208,9 @@ DAMAGES = {
 @pytest.mark.parametrize("text", DAMAGES.values(), ids=DAMAGES)
 def test_an_about_json_that_nobody_writes_costs_only_its_own_program(run, text):
     (run / CELL / "about.json").write_text(text)
-    listed = statuses(run)
-    assert listed.pop(CELL) == "damaged"
-    assert set(listed.values()) == {"ok"}
-    assert error(run).startswith(f"{CELL}/about.json cannot be read again: ")
-    assert len(error(run)) <= 500
+    listed = results(run)
+    damaged = listed.pop(CELL)
+    assert damaged.status == "damaged"
+    assert {result.status for result in listed.values()} == {"ok"}
+    assert damaged.error.startswith(f"{CELL}/about.json cannot be read again: ")
+    assert len(damaged.error) <= 500
