@@ -341,8 +341,19 @@ def _check_batch(case: Case) -> None:
         near = max(case.batch // ways, 1) * ways
         raise MeshError(
             f"batch {case.batch} cannot be split evenly over dp{case.mesh.dp} · ep{case.mesh.ep} · {case.microbatches} "
-            f"microbatches; a multiple of {ways} fits, like {near}"
+            f"microbatches; a multiple of {ways} fits, like {near}{_near_microbatches(case)}"
         )
+
+
+def _near_microbatches(case: Case) -> str:
+    """`; for batch 64 16 or 32 microbatches`: the nearest numbers that divide the batch; empty where none does."""
+    share, rest = divmod(case.batch, case.mesh.dp * case.mesh.ep)
+    if case.mesh.pp == 1 or rest:
+        return ""
+    fitting = [number for number in range(1, share + 1) if share % number == 0]
+    below = [number for number in fitting if number < case.microbatches][-1:]
+    above = [number for number in fitting if number > case.microbatches][:1]
+    return f"; for batch {case.batch} {' or '.join(map(str, below + above))} microbatches"
 
 
 def _check_size(case: Case) -> None:

@@ -9,8 +9,12 @@ class ChipRow(TypedDict):
 
     use: float
     """Time in which it computes ÷ step time, mean over its devices."""
+    ici_bytes: NotRequired[float]
+    """What its devices send in a step to other chips of their slice, logically (docs/metrics.md, section 7).
+
+    Absent where executions are unknown, and in what earlier versions wrote."""
     ici_byte_hops: float
-    """Bytes × links that they cross, of what its devices send."""
+    """Bytes × links that the model's messages cross, of what its devices send; their joules are of these."""
     watts: float
     """Mean over the step, its static power included."""
 
@@ -71,6 +75,8 @@ class ProgramSummary(TypedDict):
     modelled_exposed_ns: float | None
     energy: NotRequired[EnergySummary]
     """With `--energy`."""
+    same_program: NotRequired[bool]
+    """Of one with other compiler options and an energy: whether the default one was compiled again, names aside."""
 
 
 class PhaseSummary(TypedDict):

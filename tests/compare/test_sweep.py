@@ -161,6 +161,43 @@ def test_a_case_of_a_sweep_is_what_compare_run_makes(scratch, done):
     assert files[0] == files[1]
 
 
+@pytest.mark.long
+@pytest.mark.slow
+def test_16_to_64_microbatches_have_their_energy_and_what_does_not_divide_says_what_would(tmp_path):
+    words = ("--energy", "--models", "tiny", "--seq", "128", "--batch", "64", "--meshes", "tp4pp2", "--no-pages",
+             "--phases", "decode", "--controls", "none", "--microbatches", "16,24,32,64")  # fmt: skip
+    status, _, error = sweep(*words, "--out", tmp_path / "out", scratch=tmp_path)
+    assert status == 0, error
+    line = (
+        "tiny on tp4pp2: batch 64 cannot be split evenly over dp1 · ep1 · 24 microbatches; a multiple of 24 fits, like "
+        "48; for batch 64 16 or 32 microbatches"
+    )
+    assert error[0] == line
+    results = json.loads((tmp_path / "out/sweep.json").read_text())["results"]
+    assert [(row["microbatches"], row["status"]) for row in results] == [
+        (16, "done"), (None, "refused"), (32, "done"), (64, "done"),
+    ]  # fmt: skip
+    for arm in ("jax", "torchxla"):
+        rows = [next(program for program in row["phases"]["decode"]["programs"] if program["arm"] == arm)
+                for row in results if row["phases"]]  # fmt: skip
+        # A step of a tiny model is launches, which the ticks have each: twice the microbatches take longer, and more.
+        per_token = [row["energy"]["per_token_j"] for row in rows]
+        assert per_token == sorted(per_token)
+        steps = [row["modelled_step_ns"] for row in rows]
+        assert steps == sorted(steps)
+        for row in rows:
+            assert row["energy"]["per_token_j"] == pytest.approx(row["energy"]["step_j"] / 64)
+            assert len(row["energy"]["chips"]) == 8
+    for number in (16, 32, 64):
+        report = json.loads((tmp_path / f"out/tiny-pp2tp4-v5e-2x4-b64-s128-m{number}-decode/report.json").read_text())
+        for arm in ("jax", "torchxla"):
+            pipeline = report["phases"]["decode"]["arms"][arm]["timing"]["pipeline"]
+            assert len(pipeline["ticks"]) == number + 1  # m + p − 1
+            assert pipeline["bubble_share"] == pytest.approx(1 / (number + 1), rel=1e-6)
+    assert (tmp_path / "out/energy-microbatches-tiny-decode.svg").is_file()
+    assert not list((tmp_path / "out").glob("tiny-*/report.html"))
+
+
 CLUSTER = """
     import sys
     from ray.cluster_utils import Cluster

@@ -85,6 +85,13 @@ def test_different_cases_have_different_names():
         ),
         ("pp64", {}, "pp64 does not divide layers=32 of llama-3.1-8b; pp sizes that fit: 1, 2, 4, 8, 16, 32$"),
         ("tp8", {"microbatches": 2}, "mesh tp8 has no pipeline; with pp=1 it is 1"),
+        (
+            "tp4pp2",
+            {"batch": 64, "microbatches": 24},
+            "24 microbatches; a multiple of 24 fits, like 48; for batch 64 16 or 32 microbatches$",
+        ),
+        ("tp4pp2", {"batch": 8, "microbatches": 16}, "like 16; for batch 8 8 microbatches$"),
+        ("dp2tp2pp2", {"batch": 7, "microbatches": 4}, "4 microbatches; a multiple of 8 fits, like 8$"),
         ("dp2tp4", {"batch": 3}, "batch 3 cannot be split evenly .* a multiple of 2 fits, like 2"),
         ("tp4pp2", {"batch": 6}, "a multiple of 4 fits, like 4"),
         ("tp8", {"batch": 0}, "batch is 0; write a whole number from 1"),

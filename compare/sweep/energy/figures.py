@@ -27,13 +27,14 @@ from compare.render.figures import (
 )
 from compare.render.picture import Picture
 from compare.sweep.energy.kernels import CLASSES
-from compare.sweep.energy.lines import UNFIT, EnergyLine
+from compare.sweep.energy.lines import SAME, UNFIT, EnergyLine
 from compare.sweep.summary import ChipRow, EnergySummary
 from compare.timing.arrays import Floats
 
 ARMS = (("#147a70", "o"), ("#b8442c", "s"), ("#6a56a5", "^"), ("#5d6673", "D"))
 """Colour and marker of the first arm, the second …, as in the sweep's other figure."""
-MODELLED = "Modelled, not measured; lines are the ranges of the coefficients (docs/energy.md); watts are of one chip"
+MODELLED = "Modelled, not measured (docs/energy.md)"
+RANGES = f"{MODELLED}; lines are the ranges of the coefficients; watts are of one chip"
 
 _WIDE, _ROW, _OVER, _UNDER = 9.4, 0.34, 0.4, 0.5
 """Inches: of a figure, of a row, above and below a panel."""
@@ -50,6 +51,8 @@ _PATTERNS: dict[str, tuple[str, str]] = dict(zip(CLASSES, (
     (IDLE, ""),
 ), strict=True))  # fmt: skip
 """Class of kernel -> colour and hatch."""
+
+PER_TOKEN = "J per token"
 
 _Number = Callable[[EnergyLine, EnergySummary], tuple[float, float, float] | None]
 
@@ -76,7 +79,7 @@ def draw_layouts(lines: Sequence[EnergyLine], *, name: str, title: str) -> Pictu
     """Throughput, joules per token, tokens per joule, watts and exposed time of each layout (figure 4)."""
     columns: tuple[tuple[str, _Number], ...] = (
         ("tokens/s", lambda _, energy: _exact(energy["tokens_per_s"])),
-        ("J per token", lambda _, energy: _range(energy, "per_token_j")),
+        (PER_TOKEN, lambda _, energy: _range(energy, "per_token_j")),
         ("tokens per J ÷ best", lambda line, _: _exact(line.efficiency)),
         ("W: mean, peak ▷", lambda _, energy: _range(energy, "mean_w")),
         ("exposed ÷ step", lambda line, _: _exact((line.exposed_ns or 0) / (line.step_ns or 1))),
@@ -84,7 +87,7 @@ def draw_layouts(lines: Sequence[EnergyLine], *, name: str, title: str) -> Pictu
     arms = list(dict.fromkeys(line.title for line in lines if line.energy))
     layouts = list(dict.fromkeys(line.layout for line in lines))
     with mpl.rc_context(STYLE):
-        figure, panels = _rows_figure(len(layouts), columns, f"Energy by layout: {title}", layouts)
+        figure, panels = _rows_figure(len(layouts), columns, f"Energy by layout: {title}", layouts, source=RANGES)
         for number, (panel, (heading, value)) in enumerate(zip(panels, columns, strict=True)):
             for line in lines:
                 row = layouts.index(line.layout)
@@ -99,7 +102,7 @@ def draw_layouts(lines: Sequence[EnergyLine], *, name: str, title: str) -> Pictu
                     panel.plot([line.energy["peak_w"]], [at], ">", color=INK, markersize=4, markerfacecolor="white")
             panel.set_xlim(left=0)
             panel.xaxis.set_major_locator(MaxNLocator(3))
-            if heading in ("tokens/s", "J per token"):
+            if heading in ("tokens/s", PER_TOKEN):
                 panel.xaxis.set_major_formatter(EngFormatter(sep=""))
             panel.set_title(heading, loc="left", fontsize=8.5)
         _legend(figure, panels)
@@ -110,17 +113,18 @@ def draw_microbatches(curves: Sequence[Sequence[EnergyLine]], *, name: str, titl
     """The same by the number of microbatches, a line for each mesh and framework (figure 13)."""
     columns: tuple[tuple[str, Callable[[EnergySummary, EnergyLine], float]], ...] = (
         ("tokens/s", lambda energy, _: energy["tokens_per_s"]),
-        ("J per token", lambda energy, _: energy["per_token_j"]),
+        (PER_TOKEN, lambda energy, _: energy["per_token_j"]),
         ("peak W of a chip", lambda energy, _: energy["peak_w"]),
         ("exposed ÷ step", lambda _, line: (line.exposed_ns or 0) / (line.step_ns or 1)),
     )
     arms = list(dict.fromkeys(line.title for curve in curves for line in curve))
     meshes = list(dict.fromkeys(line.mesh for curve in curves for line in curve))
     with mpl.rc_context(STYLE):
-        head = heading_inches([MODELLED])
+        source = f"{MODELLED}; bars are the ranges of the coefficients"
+        head = heading_inches([source])
         tall = head + 3.1
         figure = Figure(figsize=(_WIDE, tall))
-        draw_heading(figure, f"Energy by microbatches: {title}", [MODELLED])
+        draw_heading(figure, f"Energy by microbatches: {title}", [source])
         for number, (heading, value) in enumerate(columns):
             wide = (_WIDE - 0.6) / len(columns)
             place = ((0.55 + number * wide) / _WIDE, 0.85 / tall, (wide - 0.62) / _WIDE, (tall - head - 1.3) / tall)
@@ -128,14 +132,22 @@ def draw_microbatches(curves: Sequence[Sequence[EnergyLine]], *, name: str, titl
             for curve in curves:
                 colour, marker = ARMS[arms.index(curve[0].title) % len(ARMS)]
                 style = ("-", "--", ":", "-.")[meshes.index(curve[0].mesh) % 4]
+                # Side by side where there are bars.
+                shift = 2 ** (0.15 * (arms.index(curve[0].title) - (len(arms) - 1) / 2)) if heading == PER_TOKEN else 1
+                numbers = [line.microbatches * shift for line in curve]
                 values = [value(line.energy, line) for line in curve if line.energy]
-                panel.plot([line.microbatches for line in curve], values, style, color=colour, marker=marker,
-                           markersize=4, label=f"{curve[0].title}, {curve[0].mesh}")  # fmt: skip
+                panel.plot(numbers, values, style, color=colour, marker=marker, markersize=4,
+                           label=f"{curve[0].title}, {curve[0].mesh}")  # fmt: skip
+                if heading == PER_TOKEN:
+                    ranges = [_range(line.energy, "per_token_j") for line in curve if line.energy]
+                    panel.vlines(numbers, [low for low, _, _ in ranges], [high for *_, high in ranges], color=colour,
+                                 linewidth=1)  # fmt: skip
             panel.set_xscale("log", base=2)
             panel.set_xticks(sorted({line.microbatches for curve in curves for line in curve}))
             panel.xaxis.set_major_formatter(lambda number, _: f"{number:g}")
             panel.set_ylim(0, 1.08 * panel.get_ylim()[1])
-            panel.yaxis.set_major_formatter(EngFormatter(sep=""))
+            if heading in ("tokens/s", PER_TOKEN):
+                panel.yaxis.set_major_formatter(EngFormatter(sep=""))
             panel.set_xlabel("microbatches")
             panel.set_title(heading, loc="left", fontsize=8.5)
         _legend(figure, figure.axes)
@@ -167,8 +179,11 @@ def draw_options(lines: Sequence[EnergyLine], *, name: str, title: str) -> Pictu
                 at = row + (arms.index(line.title) - (len(arms) - 1) / 2) * 0.3
                 colour, marker = ARMS[arms.index(line.title) % len(ARMS)]
                 panel.plot([1, ratio], [at, at], color=colour, linewidth=1.6)
-                panel.plot([ratio], [at], marker, color=colour, markersize=5, label=line.title)
-                panel.annotate(f"{ratio:.3f}", (ratio, at), (6, 0), textcoords="offset points", va="center", fontsize=7)
+                inside = "white" if line.is_same else colour
+                panel.plot([ratio], [at], marker, color=colour, markersize=5, markerfacecolor=inside)
+                panel.plot([], [], marker, color=colour, markersize=5, label=line.title)
+                words = SAME if line.is_same else f"{ratio:.3f}"
+                panel.annotate(words, (ratio, at), (6, 0), textcoords="offset points", va="center", fontsize=7)
             panel.margins(x=0.25)
             panel.set_title(heading, loc="left", fontsize=8.5)
         _legend(figure, panels)
@@ -178,12 +193,15 @@ def draw_options(lines: Sequence[EnergyLine], *, name: str, title: str) -> Pictu
 
 def draw_kernels(lines: Sequence[EnergyLine], *, name: str, title: str) -> Picture:
     """The step by class of kernel, each HLO operation in one (figures 10 and 15)."""
-    shown = [line for line in lines if line.energy]
+    shown = [line for line in lines if line.energy and not line.is_same]
     names = [f"{line.layout}, {line.title}" + (f", {line.option}" if line.option else "") for line in shown]
-    note = "Each HLO operation is in one class; of communication only what is exposed: what is hidden is compute's time"
+    notes = [
+        "Each HLO operation is in one class; of communication only what is exposed: what is hidden is compute's time"
+    ]
+    notes += ["Options that leave the program as it is are left out"] if any(line.is_same for line in lines) else []
     with mpl.rc_context(STYLE):
         figure, (panel,) = _rows_figure(
-            len(shown), (("ms of a step", None),), f"Time by kernel: {title}", names, note=note
+            len(shown), (("ms of a step", None),), f"Time by kernel: {title}", names, notes=notes
         )
         used = [each for each in CLASSES if any(line.energy and line.energy["kernels_ns"][each] > 0 for line in shown)]
         for row, line in enumerate(shown):
@@ -202,26 +220,27 @@ def draw_kernels(lines: Sequence[EnergyLine], *, name: str, title: str) -> Pictu
 
 
 def draw_chips(lines: Sequence[EnergyLine], *, name: str, title: str) -> Picture:
-    """Use, bytes on ICI links and watts, layout × chip, and the mean of all layouts (figures 5 and 17)."""
+    """Use, bytes sent over ICI and watts, layout × chip, and the mean of all layouts (figures 5 and 17)."""
     shown = [line for line in lines if line.energy and line.energy["chips"]]
     maps: tuple[tuple[str, Callable[[ChipRow], float], str], ...] = (
         ("computes ÷ step", lambda chip: chip["use"], "linear"),
-        ("bytes × ICI links of a step", lambda chip: chip["ici_byte_hops"], "log"),
-        ("W", lambda chip: chip["watts"], "linear"),
+        ("ICI bytes of a step", lambda chip: chip.get("ici_bytes", np.nan), "log"),
+        ("W of a chip", lambda chip: chip["watts"], "linear"),
     )
     names = [*(f"{line.layout}, {line.title}" for line in shown), "mean"]
     widest = max(len(_chips(line)) for line in shown)
     with mpl.rc_context(STYLE):
         note = "A row is a layout, a column a chip; the last row: the mean of layouts of as many chips as the widest"
-        figure, panels = _rows_figure(len(names), maps, f"By chip: {title}", names, note=note, under=0.5, gap=0.95)
+        figure, panels = _rows_figure(len(names), maps, f"By chip: {title}", names, notes=[note], under=0.5, gap=0.95)
         for panel, (heading, value, scale) in zip(panels, maps, strict=True):
             table = np.full((len(names), min(widest, _MOST_CHIPS)), np.nan)
             for row, line in enumerate(shown):
                 values = _pooled(np.array([value(chip) for chip in _chips(line)]), _MOST_CHIPS)
                 table[row, : values.size] = values
             full = ~np.isnan(table[:-1]).any(axis=1)
-            table[-1] = table[:-1][full].mean(axis=0)
-            known = table[np.isfinite(table)]
+            if full.any():
+                table[-1] = table[:-1][full].mean(axis=0)
+            known = table[np.isfinite(table)] if np.isfinite(table).any() else np.zeros(1)
             norm: Normalize = Normalize(min(float(known.min()), _SPAN * float(known.max())), float(known.max()))
             if scale == "log" and (known > 0).any():
                 table = np.where(table > 0, table, np.nan)
@@ -235,7 +254,10 @@ def draw_chips(lines: Sequence[EnergyLine], *, name: str, title: str) -> Picture
             panel.set_xlabel("chip")
             box = panel.get_position()
             bar = figure.add_axes((box.x1 + 0.05 / _WIDE, box.y0, 0.1 / _WIDE, box.height))
-            figure.colorbar(image, cax=bar).ax.tick_params(labelsize=7)
+            figure.colorbar(image, cax=bar).ax.tick_params(labelsize=7, which="both")
+            if scale == "log":
+                for axis_format in (bar.yaxis.set_major_formatter, bar.yaxis.set_minor_formatter):
+                    axis_format(EngFormatter(sep=""))
         return save_figure(name, f"Use, ICI bytes and power of each chip, modelled: {title}", figure)
 
 
@@ -292,18 +314,19 @@ def _rows_figure(
     title: str,
     names: Sequence[str],
     *,
-    note: str = "",
+    source: str = MODELLED,
+    notes: Sequence[str] = (),
     under: float = _UNDER,
     gap: float = 0.3,
 ) -> tuple[Figure, list[Axes]]:
     """A figure with a row for each name, and a panel for each column."""
-    notes = [MODELLED, *([note] if note else [])]
-    head = heading_inches(notes)
+    labels = [source, *notes]
+    head = heading_inches(labels)
     tall = head + _OVER + max(count, 1) * _ROW + under + 0.25
     left = 0.3 + 0.07 * max(map(len, names), default=0)
     wide = (_WIDE - left - 0.2) / len(columns)
     figure = Figure(figsize=(_WIDE, tall))
-    draw_heading(figure, title, notes)
+    draw_heading(figure, title, labels)
     panels = []
     for number in range(len(columns)):
         place = (

@@ -7,6 +7,8 @@ from compare.sweep.summary import EnergySummary, ProgramSummary, ResultRow, Swee
 from meshes.memory import is_misfit
 
 UNFIT = "does not fit the memory"
+SAME = "the same program"
+"""What is said of options that leave the default program."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,8 @@ class EnergyLine:
     """Tokens per J ÷ those of the best line of this model and phase."""
     missing: str
     """Why it has no energy."""
+    is_same: bool = False
+    """Whether its options left the default program."""
 
 
 def energy_lines(sweep: Sweep) -> list[EnergyLine]:
@@ -79,6 +83,7 @@ def _line(sweep: Sweep, result: ResultRow, phase: str, program: ProgramSummary) 
         num_devices=result["num_devices"] or 0, microbatches=result["microbatches"] or 1,
         exposed_ns=program["modelled_exposed_ns"], step_ns=program["modelled_step_ns"], energy=energy, efficiency=None,
         missing="" if energy else _why(program["error"] or "no modelled energy"),
+        is_same=program.get("same_program", False),
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from compare.render.terminal import console, text_width, wrap_prose
 from compare.render.units import UNKNOWN, joules_text, percent_text, time_text, watts_text
-from compare.sweep.energy.lines import EnergyLine
+from compare.sweep.energy.lines import SAME, EnergyLine
 from meshes.process.one_line import plain
 
 HEADINGS = (
@@ -58,8 +58,9 @@ def cells(line: EnergyLine) -> tuple[str, ...]:
 
 
 def program_words(line: EnergyLine) -> str:
-    """`JAX`, or `JAX, async-off` with other compiler options."""
-    return f"{line.title}, {line.option}" if line.option else line.title
+    """`JAX`; with other compiler options `JAX, async-off`, or `JAX, async-off (the same program)`."""
+    words = f"{line.title}, {line.option}" if line.option else line.title
+    return f"{words} ({SAME})" if line.is_same else words
 
 
 def print_energy(lines: Sequence[EnergyLine], *, out: Console | None = None) -> None:

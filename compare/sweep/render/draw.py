@@ -34,6 +34,7 @@ COLUMNS = {
     "dcn_wire_bytes": WHOLE, "modelled_step_ns": NUMBER, "modelled_compute_ns": NUMBER, "modelled_exposed_ns": NUMBER,
     "step_j": NUMBER, "low_j": NUMBER, "high_j": NUMBER, "per_token_j": NUMBER, "tokens_per_j": NUMBER,
     "tokens_per_s": NUMBER, "mean_w": NUMBER, "peak_w": NUMBER, "needless_j": NUMBER,
+    "same_program": TRUTH,
     "folder": TEXT, "earlier": TRUTH,
 }  # fmt: skip
 

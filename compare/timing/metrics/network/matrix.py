@@ -3,6 +3,7 @@
 After the traffic matrices of TopoOpt (Wang et al., NSDI 2023), per axis and in total.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
@@ -37,6 +38,30 @@ def traffic_matrix(sent: Mapping[str, SentBytes], mesh: DeviceMesh) -> pd.DataFr
             _cell(cells, axes, pair)[1] += part * amount
     rows = [(*pair, axes, float(meant), float(carried)) for (axes, pair), (meant, carried) in sorted(cells.items())]
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def ici_bytes_by_chip(sent: Mapping[str, SentBytes], mesh: DeviceMesh) -> list[float] | None:
+    """What each chip sends in a step over ICI: the logical bytes for other chips of its slice.
+
+    Chips in the order of their first device; `None` where the executions of a collective are unknown.
+    """
+    if list_uncounted(sent):
+        return None
+    slices = [known.place.slice_index for known in mesh.devices]
+    chips = [tuple(known.place)[:-1] for known in mesh.devices]
+    totals = dict.fromkeys(chips, Fraction(0))
+    for (_, kind, group), amount in _amounts(sent).items():
+        if kind == "collective-permute":
+            source, target = group
+            if slices[source] == slices[target] and chips[source] != chips[target]:
+                totals[chips[source]] += amount
+            continue
+        part = Fraction(2 if kind == "all-reduce" else 1, len(group)) * amount
+        members = Counter(chips[device] for device in group)
+        in_slice = Counter(slices[device] for device in group)
+        for chip, count in members.items():
+            totals[chip] += part * count * (in_slice[chip[0]] - count)
+    return [float(total) for total in totals.values()]
 
 
 def list_uncounted(sent: Mapping[str, SentBytes]) -> list[str]:

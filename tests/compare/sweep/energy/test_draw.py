@@ -1,8 +1,11 @@
 """Figures, table and page of a sweep's energy."""
 
+import json
 import re
 from io import StringIO
 
+import pandas as pd
+import pytest
 from rich.console import Console
 
 from compare.sweep.energy.figures import draw_energy
@@ -10,6 +13,8 @@ from compare.sweep.energy.lines import energy_lines
 from compare.sweep.energy.measure import add_energy
 from compare.sweep.energy.text import HEADINGS, cells, print_energy
 from compare.sweep.render.draw import draw
+from compare.sweep.report import check_sweep
+from tests.compare.sweep.energy.test_kernels import example
 from tests.compare.sweep.energy.test_measure import make_sweep
 
 
@@ -42,6 +47,63 @@ def test_every_figure_that_has_something_to_show_is_drawn_the_same_twice(tmp_pat
     assert "2.000" in by_name["energy-options-llama-3.1-8b-decode"]
     assert "matmul" in by_name["energy-kernels-llama-3.1-8b-decode"]
     assert {"Modelled, not measured" in svg for svg in by_name.values()} == {True}
+
+
+def test_options_that_leave_the_program_say_so_and_are_no_bar_of_their_own(tmp_path):
+    sweep = make_lines(tmp_path)
+    for phase in sweep["results"][0]["phases"].values():
+        for program in phase["programs"]:
+            if program["arm"] == "torchxla" and program["cell"] == "tpu+xla-async-off":
+                program["same_program"] = True
+    check_sweep(json.loads(json.dumps(sweep)))
+    lines = energy_lines(sweep)
+    by_name = {picture.name: picture.svg.decode() for picture in draw_energy(lines)}
+    options, kernels = (by_name[f"energy-{what}-llama-3.1-8b-decode"] for what in ("options", "kernels"))
+    assert options.count(">the same program<") == 2  # time and energy
+    assert options.count(">2.000<") == 1  # of JAX, whose time is twice as long
+    assert "JAX, async-off" in kernels
+    assert "TorchXLA, async-off" not in kernels
+    assert "Options that leave the program as it is are left out" in kernels
+    out = Console(width=100, record=True, file=StringIO())
+    print_energy(lines, out=out)
+    text = " ".join(out.export_text().split())
+    assert "TorchXLA, async-off (the same program)" in text
+    assert ", JAX, async-off (the same program)" not in text
+    draw(sweep, tmp_path)
+    table = pd.read_parquet(tmp_path / "sweep.parquet").set_index(["arm", "cell", "phase"])["same_program"]
+    assert set(table[table.notna()].items()) == {
+        (("torchxla", "tpu+xla-async-off", phase), True) for phase in ("prefill", "decode")
+    }  # fmt: skip
+
+
+def test_one_to_64_microbatches_are_seven_ticks_with_ranges(tmp_path):
+    sweep = make_lines(tmp_path)
+    row = sweep["results"][1]
+    rows = [{**row, "microbatches": 2**power} for power in range(7)]
+    by_name = {picture.name: picture.svg.decode() for picture in draw_energy(energy_lines({**sweep, "results": rows}))}
+    svg = by_name["energy-microbatches-llama-3.1-8b-decode"]
+    for number in (1, 2, 4, 8, 16, 32, 64):
+        assert svg.count(f">{number}<") >= 4  # a tick in each panel
+    exposed = svg[svg.index("exposed ÷ step") - 6000 :]
+    assert "bars are the ranges of the coefficients" in svg
+    assert not re.search(r">\d+m<", exposed)
+
+
+def test_the_map_of_chips_has_the_bytes_that_each_sends_over_ici(tmp_path):
+    sweep = add_energy(make_sweep(tmp_path), tmp_path)
+    phases = sweep["results"][0]["phases"]
+    chips = {(phase, program["arm"]): program["energy"]["chips"] for phase, summary in phases.items()
+             for program in summary["programs"] if "energy" in program}  # fmt: skip
+    report, _ = example()
+    for (phase, arm), rows in chips.items():
+        wire_bytes = report.phases[phase].arms[arm].default.totals.wire_bytes
+        assert sum(chip["ici_bytes"] for chip in rows) == pytest.approx(8 * wire_bytes)
+    svg = {picture.name: picture.svg.decode() for picture in draw_energy(energy_lines(sweep))}
+    assert "ICI bytes of a step" in svg["energy-chips-llama-3.1-8b-decode"]
+    for rows in chips.values():  # as earlier versions wrote it
+        for chip in rows:
+            del chip["ici_bytes"]
+    assert "energy-chips-llama-3.1-8b-decode" in {picture.name for picture in draw_energy(energy_lines(sweep))}
 
 
 def test_a_sweep_of_one_layout_has_no_curves_and_no_options(tmp_path):

@@ -1,5 +1,6 @@
 """The energy of a sweep's programs, from reports and tables alone."""
 
+import gzip
 import json
 import shutil
 
@@ -7,7 +8,7 @@ import pytest
 
 from compare.report.model.report import Report
 from compare.sweep.energy.lines import UNFIT, energy_lines, has_energy
-from compare.sweep.energy.measure import add_energy, measure_programs
+from compare.sweep.energy.measure import add_energy, is_same_program, measure_programs
 from compare.sweep.report import check_sweep
 from compare.sweep.request import Combination, combinations, sweep_parser
 from compare.sweep.sweep import CaseEnd, read_result
@@ -41,6 +42,46 @@ def test_watts_of_the_chips_are_those_of_the_mesh():
         assert sum(chip["ici_byte_hops"] for chip in energy["chips"]) == pytest.approx(hops, rel=1e-9)
         times = program.timing.per_step
         assert [chip["use"] for chip in energy["chips"]] == [pytest.approx(times.compute_ns / times.step_ns)] * 8
+
+
+PROGRAM = """HloModule jit_f, is_scheduled=true
+
+FileNames
+1 "layers.py"
+
+%body (p.1: f32[8]) -> f32[8] {
+  %p.1 = f32[8]{0} parameter(0)
+  ROOT %add.7 = f32[8]{0} add(%p.1, %p.1), metadata={op_name="jit(f)/a{b}" source_line=3}
+}
+
+ENTRY %main (x: f32[8]) -> f32[8] {
+  %x = f32[8]{0} parameter(0)
+  ROOT %call.3 = f32[8]{0} call(%x), to_apply=%body
+}
+"""
+
+
+@pytest.mark.parametrize(("old", "new", "same"), [
+    ("", "", True),
+    ("add.7", "add.19", True),
+    ("source_line=3", "source_line=4 stack_frame_id=2", True),
+    ("layers.py", "other.py", True),
+    ("add(", "multiply(", False),
+    ("call(%x)", "call(%p.1)", False),
+])  # fmt: skip
+def test_a_program_is_the_same_but_for_names_metadata_and_source_lines(tmp_path, old, new, same):
+    for name, text in (("left", PROGRAM), ("right", PROGRAM.replace(old, new) if old else PROGRAM)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "optimized.hlo.gz").write_bytes(gzip.compress(text.encode()))
+    assert is_same_program(tmp_path / "left", tmp_path / "right") is same
+
+
+def test_a_program_that_cannot_be_read_is_not_the_same(tmp_path):
+    assert not is_same_program(tmp_path, tmp_path)
+    (tmp_path / "optimized.hlo.gz").write_bytes(b"\x1f\x8btorn")
+    (tmp_path / "right").mkdir()
+    (tmp_path / "right/optimized.hlo.gz").write_bytes(gzip.compress(b"ENTRY"))
+    assert not is_same_program(tmp_path, tmp_path / "right")
 
 
 def test_devices_that_are_not_known_make_no_heat_map():

@@ -10,7 +10,7 @@ from compare.hlo.emission.payload import sent_bytes
 from compare.report.build import lay_out_mesh
 from compare.report.model.report import Report
 from compare.timing.errors import TimingError
-from compare.timing.metrics.network.matrix import list_uncounted, logical_bytes, traffic_matrix
+from compare.timing.metrics.network.matrix import ici_bytes_by_chip, list_uncounted, logical_bytes, traffic_matrix
 from compare.timing.metrics.network.routes import Torus, link_loads
 from compare.timing.metrics.network.sent_bytes import bytes_sent_by
 from meshes.case import Case
@@ -51,6 +51,31 @@ def test_each_device_sends_what_the_definitions_say(kind, size):
     for device in group:
         sent = sum((part for pair, part in logical_bytes(kind, group).items() if pair[0] == device), Fraction(0))
         assert sent == expected[device]
+
+
+def test_a_chip_sends_over_ici_what_leaves_it_and_stays_in_its_slice():
+    """Two slices of v4, two chips each, two devices a chip: each device sends 150 bytes to each of the 7 others."""
+    whole = mesh("dp4tp2@2xv4:1x2x1")
+    places = [(slice_, 0, chip, 0, core) for slice_ in (0, 1) for chip in (0, 1) for core in (0, 1)]
+    assert [tuple(known.place) for known in whole.devices] == places
+    gather = row("g", "all-gather", "dp,tp", 1200, [range(8)], executions=3, network="dcn", inherent=3 * 1050)
+    # From each of two devices to each of two on the other chip; of a device's 1,050 bytes 600 leave the slice.
+    assert ici_bytes_by_chip(bytes_sent_by([gather], whole), whole) == [3 * 2 * 2 * 150] * 4
+    pairs = ((0, 1), (0, 2), (0, 4), (3, 3))
+    permute = row("p", "collective-permute", "dp,tp", 1200, pairs, network="dcn", device_executions=(1,) * 8)
+    assert ici_bytes_by_chip(bytes_sent_by([permute], whole), whole) == [1200, 0, 0, 0]
+
+
+@pytest.mark.parametrize("arm", ["jax", "torchxla"])
+def test_in_one_slice_of_chips_with_one_device_all_bytes_are_sent_over_ici(arm):
+    program = EXAMPLE.phases["prefill"].arms[arm].default
+    sent = ici_bytes_by_chip(bytes_sent_by(program.collectives, EXAMPLE.mesh), EXAMPLE.mesh)
+    assert sum(sent) == 8 * program.totals.wire_bytes
+
+
+def test_what_a_chip_sends_is_not_known_where_executions_are_not():
+    sent = bytes_sent_by([row("g", "all-gather", "tp", 8, [(0, 1)], executions=None)], EXAMPLE.mesh)
+    assert ici_bytes_by_chip(sent, EXAMPLE.mesh) is None
 
 
 def test_a_permute_sends_from_source_to_target():
