@@ -30,15 +30,17 @@ pytestmark = [
 Made = Callable[[Job], JudgedProgram]
 
 CHANGES = changes()
-IN_BOTH = [row for row in DEFECTS if row.harmless and len(row.sites) > 1]
+BOTH = [row for row in DEFECTS if len(row.sites) > 1 and row.extra]
+IN_ONE = [*BOTH[1::2], *(row for row in DEFECTS if len(row.sites) > 1 and row.harmless)]
+"""Changes of both arms that a plain run makes in one, by turns."""
 
 
 def is_long(defect: Defect, arm: str) -> bool:
-    """Whether only `pytest -m long` compiles it: down-by-output at the size of a real model, which a plain run plants
-    at a small one; and of a harmless change in both arms that in the second arm, by turns."""
+    """Whether only `pytest -m long` compiles it: the second arm of `IN_ONE`, whose change the first one shows; and
+    down-by-output at the size of a real model, which a plain run plants at a small one."""
     if defect.name == "down-by-output-1b":
         return True
-    return defect in IN_BOTH and arm != list(ARMS)[IN_BOTH.index(defect) % 2]
+    return defect in IN_ONE and arm != list(ARMS)[IN_ONE.index(defect) % 2]
 
 
 def each_of(rows: list[tuple[Defect, str]]) -> pytest.MarkDecorator:
@@ -54,7 +56,6 @@ EVERY = each_of(list(CHANGES))
 TOLD = [(row, arm) for row, arm in CHANGES if row.extra]
 """What is all inherent is no difference: of that a report says what is left unserved."""
 HARMLESS = [(row, arm) for row, arm in CHANGES if row.harmless]
-BOTH = [row for row in DEFECTS if len(row.sites) > 1 and row.extra]
 TITLES = {"jax": "JAX", "torchxla": "TorchXLA"}
 
 
@@ -123,7 +124,9 @@ def test_a_harmless_change_makes_no_difference(defect: Defect, arm: str, program
                 if entry.excess_bytes]  # fmt: skip
 
 
-@pytest.mark.parametrize("defect", BOTH, ids=[row.name for row in BOTH])
+@pytest.mark.parametrize(
+    "defect", [pytest.param(row, id=row.name, marks=[pytest.mark.long] if row in IN_ONE else []) for row in BOTH]
+)
 def test_the_same_defect_in_both_arms_is_common(defect: Defect, program: Made) -> None:
     cells = {arm: program(Job.of(defect, arm)) for arm in defect.sites}
     rows = {arm: rows_of(cell) for arm, cell in cells.items()}

@@ -47,17 +47,19 @@ def answered(name: str, reference: Path, out: Path) -> Path:
 
 
 CASES = [
-    ("hf-torchxla", "llama"), ("hf-torchxla", "qwen3"), ("hf-torchax", "llama"), ("hf-torchax+jax-attention", "qwen3"),
+    ("hf-torchxla", "llama"), ("hf-torchax", "llama"), ("hf-torchax+jax-attention", "qwen3"),
     ("tunix", "qwen3"), ("tunix+norm", "llama"), ("hf-torchxla", "mixtral"), ("hf-torchax", "mixtral"),
 ]  # fmt: skip
 """Every witness, and every builder with both families."""
+MORE = [pytest.param("hf-torchxla", "qwen3", marks=pytest.mark.long)]
+"""Its model runs through torchax in a plain run."""
 
 
 def test_every_witness_is_asked() -> None:
     assert {name for name, _ in CASES} == set(WITNESSES)
 
 
-@pytest.mark.parametrize(("name", "family"), CASES)
+@pytest.mark.parametrize(("name", "family"), CASES + MORE)
 def test_a_witness_scores_as_transformers_does(name: str, family: str, right: Path, tmp_path: Path) -> None:
     rope = "plain" if WITNESSES[name].rope_theta else "own"
     out = answered(name, right / f"{family}-{rope}", tmp_path / "out")

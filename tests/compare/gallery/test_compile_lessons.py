@@ -4,9 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
+from compare.gallery import compile_lessons
 from compare.gallery.compile_lessons import build
 from compare.gallery.lesson_types.lesson import GSPMD, PROGRAMS, SHARDY, count_moves
 from compare.gallery.lesson_types.lesson_result import LessonResult, needed_wire
@@ -19,6 +21,9 @@ from compare.gallery.take_quiz import compile_questions, question_source
 from compare.run import arms, cache
 from tests.places import ROOT
 
+BATCH = 100
+"""Programs for each process: more than `build` gives one, so that fewer are started."""
+
 UNSEEN = range(1000, 1000 + len(FAMILIES))
 MORE = range(UNSEEN.stop, UNSEEN.stop + len(FAMILIES))
 
@@ -26,7 +31,7 @@ MORE = range(UNSEEN.stop, UNSEEN.stop + len(FAMILIES))
 @pytest.fixture(scope="module")
 def results() -> list[LessonResult]:
     """Every program of every lesson, from the user's cache where it is there."""
-    with cache.open_cache() as kept:
+    with cache.open_cache() as kept, patch.object(compile_lessons, "BATCH", BATCH):
         return build(LESSONS, cache=kept, notify=lambda line: None)
 
 
@@ -38,7 +43,7 @@ def answers() -> list[tuple[Question, LessonResult]]:
 
 def answer_questions(seeds: Sequence[int]) -> list[tuple[Question, LessonResult]]:
     questions = [draw_question(seed) for seed in seeds]
-    with cache.open_cache() as kept:
+    with cache.open_cache() as kept, patch.object(compile_lessons, "BATCH", BATCH):
         return list(zip(questions, compile_questions(questions, cache=kept, notify=lambda line: None), strict=True))
 
 
