@@ -91,20 +91,25 @@ def test_no_page_has_the_marks_of_a_merge():
         assert not marks, page
 
 
-def test_the_example_in_the_readme_is_what_the_command_prints(tmp_path):
+@pytest.fixture(scope="module")
+def redrawn(tmp_path_factory):
+    """The folder in which the example run is drawn again, and what is printed."""
+    out = tmp_path_factory.mktemp("example") / "run"
     done = subprocess.run(
-        [sys.executable, "-m", "compare.report", "docs/example-run", "--out", str(tmp_path / "run")],
+        [sys.executable, "-m", "compare.report", "docs/example-run", "--out", str(out)],
         capture_output=True, text=True, cwd=ROOT, check=True, env=os.environ | {"COLUMNS": "100", "NO_COLOR": "1"},
     )  # fmt: skip
-    printed = done.stdout.rpartition("\n\n")[0]
+    return out, done.stdout
+
+
+def test_the_example_in_the_readme_is_what_the_command_prints(redrawn):
+    printed = redrawn[1].rpartition("\n\n")[0]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert between(readme, "example") == f"```\n{printed}\n```\n"
 
 
-def test_the_example_run_is_drawn_as_this_version_draws_it(tmp_path):
-    out = tmp_path / "run"
-    command = [sys.executable, "-m", "compare.report", "docs/example-run", "--out", str(out)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+def test_the_example_run_is_drawn_as_this_version_draws_it(redrawn):
+    out, _ = redrawn
     for name in ("report.json", "case.json"):
         assert (out / name).read_bytes() == (ROOT / "docs/example-run" / name).read_bytes(), f"redraw {name}"
     page, shipped = ((folder / "report.html").read_text() for folder in (out, ROOT / "docs/example-run"))
