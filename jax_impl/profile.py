@@ -7,16 +7,25 @@ stderr says why.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 
 from jax_impl.process.start import configure, start
 from meshes.case import Case
 from meshes.process.last_word import claim_stderr
 from meshes.twins.worker import Stages, serve, write_about
+
+POWER_EVENTS: Mapping[str, int | bool] = MappingProxyType(
+    {
+        "tpu_power_trace_level": 2, "tpu_e2e_enable_fw_power_level_event": True,
+        "tpu_e2e_enable_fw_throttle_event": True, "tpu_e2e_enable_fw_thermal_event": True,
+    }
+)  # fmt: skip
+"""Options of libtpu's profiler for power, throttling and temperature; off by default (docs/power.md)."""
 
 WARMUP_STEPS = 2
 STEPS = 5
@@ -48,7 +57,7 @@ def profile(case: Case, out: Path, platform: str) -> None:
     for _ in range(WARMUP_STEPS):
         _, cache = jax.block_until_ready(run(weights, cache, *inputs))
     stages.begin("record")
-    with record_trace(out, phase=case.phase):
+    with record_trace(out, phase=case.phase, platform=platform):
         for number in range(STEPS):
             with jax.profiler.StepTraceAnnotation(case.phase, step_num=number):
                 _, cache = jax.block_until_ready(run(weights, cache, *inputs))
@@ -67,14 +76,16 @@ def profile(case: Case, out: Path, platform: str) -> None:
 
 
 @contextmanager
-def record_trace(out: Path, *, phase: str) -> Iterator[None]:
-    """Record a profile of this block, without Python frames."""
+def record_trace(out: Path, *, phase: str, platform: str) -> Iterator[None]:
+    """Record a profile of this block, without Python frames; of TPUs with their power events."""
     import jax
 
     folder = out / "trace" / "plugins" / "profile" / phase
     folder.mkdir(parents=True, exist_ok=True)
     options = jax.profiler.ProfileOptions()
     options.python_tracer_level = 0
+    if platform == "tpu":
+        options.advanced_configuration = dict(POWER_EVENTS)
     with TemporaryDirectory(dir=out) as temporary:
         jax.profiler.start_trace(temporary, profiler_options=options)
         try:

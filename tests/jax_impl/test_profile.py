@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from jax_impl.profile import record_trace
 from meshes.case import Case
 from tests.places import ROOT
 from tests.twins.recorded import (
@@ -150,3 +151,25 @@ def test_what_cannot_be_is_refused_in_one_line(tmp_path: Path) -> None:
     }.items():
         ended = run("-m", "jax_impl.profile", *arguments)
         assert (ended.returncode, ended.stderr) == (2, f"{says}\n")
+
+
+@pytest.mark.parametrize(("platform", "level"), [("tpu", 2), ("cpu", None)])
+def test_power_events_are_recorded_on_tpus_alone(monkeypatch, tmp_path, platform, level):
+    """JAX's own options, and a profiler in place of JAX's."""
+    import jax
+
+    seen = {}
+
+    def start_trace(folder, *, profiler_options):
+        seen.update(profiler_options.advanced_configuration or {})
+        (Path(folder) / "host.xplane.pb").write_bytes(b"profile")
+
+    monkeypatch.setattr(jax.profiler, "start_trace", start_trace)
+    monkeypatch.setattr(jax.profiler, "stop_trace", lambda: None)
+    with record_trace(tmp_path, phase="decode", platform=platform):
+        pass
+    assert (tmp_path / "trace/plugins/profile/decode/jax.xplane.pb").read_bytes() == b"profile"
+    assert seen.get("tpu_power_trace_level") == level
+    enabled = {name for name, value in seen.items() if value is True}
+    assert enabled == ({f"tpu_e2e_enable_fw_{what}_event" for what in ("power_level", "throttle", "thermal")}
+                       if level else set())  # fmt: skip

@@ -10,7 +10,7 @@ import pandas as pd
 from compare.render.units import time_text
 from compare.report.programs import JudgedProgram, judge_programs, list_failures
 from compare.run.folder.load_run import read_run
-from compare.run.folder.timelines import read_kept_times
+from compare.run.folder.timelines import read_kept_times, read_power_file
 from compare.simulate.graphs.request import GraphRequest
 from compare.simulate.text import describe_machine
 from compare.timing.chakra.reader import Trace, read_trace
@@ -127,7 +127,8 @@ def list_run(request: GraphRequest, programs: Sequence[JudgedProgram]) -> Iterat
             complain(f"note: {name} is left out: it was compiled for CPU devices")
             continue
         topology = program.case.topology
-        times = read_kept_times(request.path, topology.generation)
+        row = topology.generation
+        times = read_power_file(request.power, row)[1] if request.power else read_kept_times(request.path, row)
         machine = _machine_of_run(request.machine, topology, times)
         hardware = times.hardware if times else None
         graph = expand_program(program.module, program.rows, program.case.plan, name=name, hardware=hardware)

@@ -21,6 +21,8 @@ class GraphRequest:
     aware: bool
     words: tuple[str, str, str]
     """Arm, phase and cell of a run's programs; "" for any."""
+    power: Path | None
+    """Constants of a run's chips; `None`: those that the run keeps, or the generation's."""
     out: Path | None
     """Of a trace on our own engine: a timeline for Perfetto."""
     json: bool
@@ -54,6 +56,11 @@ def parse_graph_request(words: Sequence[str]) -> GraphRequest:
         "--as", dest="rules", choices=(ASTRA_SIM,), help="in whose cycles (default: our own engine, in ns)"
     )
     parser.add_argument("--aware", action="store_true", help="ASTRA-sim's backend whose links are shared: one dim")
+    parser.add_argument(
+        "--power", metavar="FILE", type=Path,
+        help="of a run: constants of its chips, as TOML (docs/calibration.md; default: those that it keeps, or the "
+        "generation's)",
+    )  # fmt: skip
     for word in ("arm", "phase", "cell"):
         parser.add_argument(f"--{word}", metavar=word.upper(), default="", help=f"of a run: only this {word}")
     parser.add_argument(
@@ -72,6 +79,7 @@ def parse_graph_request(words: Sequence[str]) -> GraphRequest:
         as_astra_sim=options.rules == ASTRA_SIM,
         aware=options.aware,
         words=(options.arm, options.phase, options.cell),
+        power=options.power,
         out=options.out,
         json=options.json,
     )
@@ -79,6 +87,8 @@ def parse_graph_request(words: Sequence[str]) -> GraphRequest:
         parser.error("--out is of a trace on our own engine; leave out --as")
     if options.out and not options.out.name.endswith(".json.gz"):
         parser.error("--out is a file like timeline.perfetto.json.gz")
+    if request.power and not request.is_run:
+        parser.error("--power belongs to a run folder")
     if any(request.words) and not request.is_run:
         parser.error("--arm, --phase and --cell belong to a run folder")
     return request

@@ -20,10 +20,10 @@ def answer_what_if(request: WhatIf) -> int:
     results = simulate_run(request, subjects.programs)
     written = []
     if request.into or request.out is not None:
-        from compare.simulate.what_if.write import write_result, write_run
+        from compare.simulate.what_if.write import write_into, write_run
 
         if request.into:
-            written += write_result(request, results, request.run)
+            written += write_into(request, results)
         if request.out is not None:
             written += write_run(request, results, request.out)
     if request.json:

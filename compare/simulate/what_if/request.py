@@ -219,8 +219,9 @@ def what_if_parser() -> Parser:
         help="write the run as it would be on this machine: report, tables, figures, trace; with --sweep its figure",
     )  # fmt: skip
     parser.add_argument(
-        "--into", action="store_true", help="write numbers and figure into RUN; compare.report puts them on its page"
-    )
+        "--into", action="store_true",
+        help="write numbers and figure into RUN, and a copy of --power's file; compare.report puts them on its page",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
 

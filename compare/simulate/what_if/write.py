@@ -34,6 +34,13 @@ def write_run(request: WhatIf, results: Sequence[SubjectResult], target: Path) -
     return [target / PAGE, *(target / path.relative_to(scratch) for path in written)]
 
 
+def write_into(request: WhatIf, results: Sequence[SubjectResult]) -> list[Path]:
+    """The numbers and the figure into the run that was simulated; it keeps a copy of the constants that they are of."""
+    if request.power is not None:
+        copy_power(request.power, request.run, Topology.parse(results[0].subject.topology).generation)
+    return write_result(request, results, request.run)
+
+
 def write_result(request: WhatIf, results: Sequence[SubjectResult], folder: Path) -> list[Path]:
     """The numbers and the figure; `compare.report` puts them on the page of that run."""
     data, *figures = (folder / name for name in WHAT_IF)

@@ -91,6 +91,10 @@ def test_a_calibrated_run_and_its_export_agree_and_the_line_says_so(capsys, tmp_
         "machine: ring of 2 (18.65 GB/s, 465.67 ns) × ring of 4 (18.65 GB/s, 465.67 ns); "
         "compute calibrated on our pod, June"
     )
+    (run / "power.toml").rename(tmp_path / "ours.toml")
+    (given,) = answer(capsys, run, "--as", "astra-sim", "--power", str(tmp_path / "ours.toml"))["programs"]
+    assert given == by_run
+    (tmp_path / "ours.toml").rename(run / "power.toml")
     (other,) = answer(capsys, run, "--as", "astra-sim", "--machine", "v6e:2x4")["programs"]
     (usual,) = answer(capsys, EXAMPLE, "--as", "astra-sim", "--machine", "v6e:2x4", "--arm", "jax", "--phase",
                       "prefill", "--cell", "tpu")["programs"]  # fmt: skip

@@ -76,6 +76,17 @@ def test_on_its_own_slice_a_calibrated_run_takes_as_long_as_modelled(folder, tmp
     assert simulated.steps["duration_ns"].max() == pytest.approx(modelled, rel=2e-6)
 
 
+def test_into_a_run_the_constants_are_kept_beside_the_numbers(folder, tmp_path, capsys):
+    path = tmp_path / "ours.toml"
+    path.write_text(POWER_FILE)
+    assert main([str(folder), "--power", str(path), "--json", "--into"]) == 0
+    given = json.loads(capsys.readouterr().out)
+    assert (folder / POWER).read_bytes() == path.read_bytes()
+    assert main([str(folder), "--json"]) == 0  # with those that it keeps now
+    assert json.loads(capsys.readouterr().out)["programs"] == given["programs"]
+    assert read_timeline(folder).label.endswith(", calibrated on our pod, June")
+
+
 def test_other_chips_have_the_rates_of_their_generation_and_the_calibrated_compute(folder, capsys):
     """Alone the link's rate and the launch are of the machine, and a machine of v6e has its own."""
     assert main([str(folder), "--machine", "v6e:2x4", "--json"]) == 0
