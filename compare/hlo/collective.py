@@ -32,6 +32,8 @@ class Operand:
     """A constant, through broadcasts and layout-only instructions."""
     steers_loop: bool
     """A counter or a predicate that a loop's condition reads."""
+    of_weights: bool = False
+    """Computed from weights alone, such as one that was scaled.  Known where the weights are."""
     feeds_product: bool = False
     """The result feeds a dot or convolution of the same scope directly (no dot or collective between): a gather, not
     part of a sum.  Computed only where the contract has a sum over these axes; of an all-reduce, only where it is

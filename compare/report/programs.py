@@ -94,6 +94,7 @@ def judge_program(case: Case, result: ProgramResult) -> JudgedProgram:
         axes,
         contract=contract,
         caches=frozenset(index for index, role in roles.items() if role == "cache"),
+        weights=frozenset(index for index, role in roles.items() if role == "weight"),
         device_ids=program.about.device_ids or (),
         names=SourceNames.of(owns=program.about.owns or ()),
     )

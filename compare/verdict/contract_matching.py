@@ -33,6 +33,9 @@ _WINDOWED = {"all-gather", "reduce-scatter", "all-reduce", "all-to-all"}
 
 _SUMS = ("all-reduce", "reduce-scatter")
 
+_SCATTERING_KINDS = ("reduce-scatter", "all-to-all")
+"""Kinds that make a reduce-scatter, where they serve a sum."""
+
 
 @dataclass(frozen=True, slots=True)
 class ContractMatch:
@@ -92,9 +95,9 @@ def _is_equivalent_kind(traffic: OperandTraffic, row: ContractRow) -> bool:
 
 
 def _is_scatter_by_all_to_all(traffic: OperandTraffic, row: ContractRow) -> bool:
-    """An all-to-all of all partial sums, added up by the receiver, is a reduce-scatter."""
-    kinds = (traffic.collective.kind, row.kind)
-    return kinds == ("all-to-all", "reduce-scatter") and traffic.collective.payload_bytes == row.payload_bytes
+    """An all-to-all of all partial sums, added up by the receiver, is a reduce-scatter: the first half of a sum."""
+    is_exchange = traffic.collective.kind == "all-to-all" and row.kind in _SUMS
+    return is_exchange and traffic.collective.payload_bytes == row.payload_bytes
 
 
 def _is_broadcast(traffic: OperandTraffic, row: ContractRow) -> bool:
@@ -161,8 +164,8 @@ def _is_logits(traffic: OperandTraffic, row: ContractRow) -> bool:
 
 
 def is_scatter(traffic: OperandTraffic) -> bool:
-    """Whether it is a reduce-scatter, or a hop of a windowed einsum."""
-    return traffic.collective.kind == "reduce-scatter" or traffic.collective.form == "windowed-einsum"
+    """Whether it is a reduce-scatter, the all-to-all of one, or a hop of a windowed einsum."""
+    return traffic.collective.kind in _SCATTERING_KINDS or traffic.collective.form == "windowed-einsum"
 
 
 def _completed_row(

@@ -118,9 +118,13 @@ def _by_device(traffic: OperandTraffic, row: ContractRow) -> dict[int, Fraction]
 
 
 def _beyond_permute(traffic: OperandTraffic, row: ContractRow) -> Fraction:
-    """Its wire bytes beyond those of the row's permute of the same payload; a gather sends as much as a ring."""
+    """Its wire bytes beyond those of the row's permute of the same array; a gather sends as much as a ring.
+
+    The array is the operand: of an all-gather one member's part of the payload.
+    """
     if row.hops:
         return ALL / 2 if traffic.collective.kind == "all-reduce" else NOTHING
     wire_bytes = sum(traffic.collective.device_bytes, NOTHING) / max(len(traffic.collective.device_bytes), 1)
-    permute = traffic.collective.payload_bytes * Fraction(row.wire_bytes, row.payload_bytes)
+    members = max(map(len, traffic.collective.groups), default=1) if traffic.collective.kind == "all-gather" else 1
+    permute = Fraction(traffic.collective.payload_bytes, members) * Fraction(row.wire_bytes, row.payload_bytes)
     return max(NOTHING, 1 - permute / wire_bytes) if wire_bytes else NOTHING

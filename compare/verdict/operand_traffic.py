@@ -33,7 +33,8 @@ class OperandTraffic:
     step_bytes: int
     """The same, rounded: the operands of a collective add up to its `step_wire_bytes`."""
     roles: frozenset[str]
-    """`weight`, `cache`, `input`: the roles of the parameters that it carries."""
+    """`weight`, `cache`, `input`: the roles of the parameters that it carries; of what is computed from weights alone
+    `weight`."""
     every_axis: bool
     """Whether the collective runs over all axes of the mesh."""
     sizes: Mapping[str, int]
@@ -85,7 +86,8 @@ def _devices(collective: Collective) -> Sequence[tuple[int, Fraction]]:
 
 def _roles(operand: Operand, roles: Mapping[int, str]) -> frozenset[str]:
     unnamed = INPUT if is_integer(operand.dtype) else WEIGHT
-    return frozenset(roles.get(parameter, unnamed) for parameter in operand.parameters)
+    carried = frozenset(roles.get(parameter, unnamed) for parameter in operand.parameters)
+    return carried | {WEIGHT} if operand.of_weights else carried
 
 
 def senders(traffic: OperandTraffic) -> dict[int, Fraction]:

@@ -223,21 +223,25 @@ def _last_hops(
 ) -> dict[int, Fraction]:
     """For each operand of a ring in a loop, the fraction of its last hop, where the row does not need that hop.
 
-    A loop of as many trips may also be over layers, around an unrolled ring: then the row needs all hops.
+    A loop of as many trips may also be over layers, around an unrolled ring: then too little is left without that hop.
     """
     last_hops: dict[int, Fraction] = {}
     for index, row in enumerate(contract):
         ring = [operand for operand, served in enumerate(rows)
                if served == index and row.hops and operands[operand].collective.kind == row.kind]  # fmt: skip
-        sent = sum(
+        parts = {n: part for n in ring if (part := last_hop_fraction(operands[n], row))}
+        left = sum(
             (
-                operands[n].exact_step_bytes * (1 - idle.get(n, NOTHING)) * (1 - widened_fraction(operands[n], row))
+                operands[n].exact_step_bytes
+                * (1 - parts.get(n, NOTHING))
+                * (1 - idle.get(n, NOTHING))
+                * (1 - widened_fraction(operands[n], row))
                 for n in ring
             ),
             NOTHING,
         )
-        if round_half_up(sent) > row.step_wire_bytes:
-            last_hops |= {n: part for n in ring if (part := last_hop_fraction(operands[n], row))}
+        if round_half_up(left) >= row.step_wire_bytes:
+            last_hops |= parts
     return last_hops
 
 

@@ -16,7 +16,7 @@ def jobs_of(defect: object, arm: str | None) -> list[Job]:
     jobs = []
     for name in [arm] if arm else list(defect.sites):
         job = Job.of(defect, name)
-        others = [Job(other, defect.setting.case(defect.phase)) for other in ARMS if other != name]
+        others = [Job(other, defect.setting.case_of_others(defect.phase)) for other in ARMS if other != name]
         jobs += [job, job.base, *others]
     return jobs
 

@@ -31,13 +31,18 @@ class Setting:
     seq: int = 128
     numbers: str
     """What its formulas are made of, for readers."""
+    style: str = "pinned"
 
     def case(self, phase: str, *, partitioner: str = "native") -> Case:
         """Attention is einsum in both arms, so that no difference between arms hides the planted one."""
         return Case.read(
             self.mesh, shapes=self.model, batch=self.batch, seq=self.seq, phases=(phase,), attention="einsum",
-            partitioner=partitioner,
+            partitioner=partitioner, style=self.style,
         )  # fmt: skip
+
+    def case_of_others(self, phase: str) -> Case:
+        """Of the arms in which nothing is planted: in the style that all of them offer on every mesh."""
+        return replace(self, style="pinned").case(phase)
 
 
 DP_TP = Setting(

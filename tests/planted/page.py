@@ -28,7 +28,8 @@ the tool.
 
 Verdicts are bytes a step, mean over the devices: executions · wire factor · payload. The wire factor over n devices is
 (n−1)/n, of an all-reduce 2(n−1)/n, of a permute the part of the devices that send. Attention is written as einsum in
-both arms, JAX is partitioned by Shardy, or by GSPMD where a defect is planted in both arms.
+both arms, JAX is partitioned by Shardy, or by GSPMD where a defect is planted in both arms. The style is `pinned`, but
+in the chapter of what is written by hand.
 """
 
 

@@ -102,7 +102,7 @@ def test_what_the_plan_asks_and_a_change_leaves_out_is_unserved(defect: Defect, 
 @each_of(TOLD)
 def test_the_report_names_the_line_among_its_first_three_differences(defect: Defect, arm: str, program: Made) -> None:
     case = defect.setting.case(defect.phase)
-    others = [program(Job(other, case)) for other in ARMS if other != arm]
+    others = [program(Job(other, defect.setting.case_of_others(defect.phase))) for other in ARMS if other != arm]
     report = build_report(case, [program(Job.of(defect, arm)), *others], titles=TITLES)
     entries = report.phases[defect.phase].differences[:3]
     site = defect.sites[arm]

@@ -33,6 +33,7 @@ def collectives(
     *,
     contract: Sequence[ExpectedCollective] = (),
     caches: frozenset[int] | None = None,
+    weights: frozenset[int] = frozenset(),
     device_ids: Sequence[int] = (),
     names: SourceNames | None = None,
 ) -> list[Collective]:
@@ -43,6 +44,7 @@ def collectives(
         and so is one of several that XLA has joined in one name; where partial sums are to be added up, gathers are
         looked at more closely (`Operand.feeds_product`, `Collective.scattered_by`).
     caches: the ENTRY parameters that are caches; without it, those whose memory an output takes over.
+    weights: those that are weights, where that is known (`Operand.of_weights`).
     device_ids: of several slices, the runtime's id of each device of the mesh (see `Program.ids`).
     names: of somebody else's program, what its scopes are and which packages are the user's.
     HloError: names the first line that cannot be read, or what is missing; no collective is skipped.
@@ -58,7 +60,7 @@ def collectives(
         raise HloError(f"{len(rows)} collectives on {program.num_devices} devices are more than can be read")
     belongs = parts | {receive: send for send, receive in receives.items()}
     parameters = module.aliased_parameters if caches is None else caches
-    flow = Provenance(module, parts=belongs, caches=parameters, names=names)
+    flow = Provenance(module, parts=belongs, caches=parameters, weights=weights, names=names)
     collectives_of_rows = [
         _row(
             site,
@@ -90,7 +92,8 @@ def _with_scatters(
 
 
 def _scatters(row: Collective) -> bool:
-    return row.kind == "reduce-scatter" or row.form == "windowed-einsum"
+    """Whether it may scatter a sum; an all-to-all may only change a layout, which the verdict tells apart."""
+    return row.kind in ("reduce-scatter", "all-to-all") or row.form == "windowed-einsum"
 
 
 def _devices(module: Module, axes: Mapping[str, int], ids: Sequence[int]) -> tuple[DeviceNumbering, Mesh]:
@@ -203,6 +206,7 @@ def _operands(
                 parameters=provenance.parameters,
                 constant=provenance.constant,
                 steers_loop=provenance.steers_loop,
+                of_weights=flow.is_of_weights(site, number),
                 feeds_product=provenance.scope in sums
                 and flow.feeds_product(site, number, provenance.scope, kind=kind),
                 zero_elsewhere=provenance.scope in sums and kind == "all-reduce" and flow.zero_elsewhere(site, number),

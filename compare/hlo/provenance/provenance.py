@@ -52,15 +52,17 @@ class Provenance:
         *,
         parts: Mapping[Instruction, Instruction],
         caches: frozenset[int],
+        weights: frozenset[int] = frozenset(),
         names: SourceNames | None = None,
     ):
-        self._module, self._parts, self._caches = module, parts, caches
+        self._module, self._parts, self._caches, self._weights = module, parts, caches, weights
         self._metadata = SourceMetadata(module, names)
         self._entry = CallContext(module.entry)
         self._received_by = {send: item for item, send in parts.items() if item.opcode == "recv"}
         self._recovery = ScopeRecovery(self._metadata, back=self._made_of, on=self._used_by, is_own=self._is_own)
         self._steering = LoopControl(self._row_of, has_loops=" while(" in module.text)
         self._from_parameters: dict[Value, bool] = {}
+        self._from_others: dict[Value, bool] = {}
         self._into_products: dict[str, dict[Value, bool]] = {}
 
     def frames(self, site: Site) -> tuple[CallContext, ...]:
@@ -158,15 +160,31 @@ class Provenance:
         """True if it depends on an ENTRY parameter."""
         return any(self._reached((frame, operand, ())) for frame in self.frames(site) for operand in site.item.operands)
 
+    def is_of_weights(self, site: Site, number: int) -> bool:
+        """Whether operand `number` is computed from weights, and from no other ENTRY parameter."""
+        if not self._weights:
+            return False
+        values: list[Value] = [(frame, site.item.operand(number), ()) for frame in self.frames(site)]
+        return any(map(self._reached, values)) and not any(map(self._reached_from_others, values))
+
     def _reached(self, start: Value) -> bool:
-        """Depth first, with a cache: a path found holds for all on it, a failed search for all it visited."""
-        known = self._from_parameters
+        return self._reached_from(start, self._from_parameters, besides=frozenset())
+
+    def _reached_from_others(self, start: Value) -> bool:
+        return self._reached_from(start, self._from_others, besides=self._weights)
+
+    def _reached_from(self, start: Value, known: dict[Value, bool], *, besides: frozenset[int]) -> bool:
+        """Whether an ENTRY parameter that is not one of `besides` reaches a value.
+
+        Depth first, with a cache: a path found holds for all on it, a failed search for all it visited.
+        """
         came_from: dict[Value, Value | None] = {start: None}
         todo = [start]
         while todo:
             value = todo.pop()
             frame, item, _ = value
-            if known.get(value) or (item.opcode == "parameter" and frame.call is None and frame.computation.is_entry):
+            is_entry = item.opcode == "parameter" and frame.call is None and frame.computation.is_entry
+            if known.get(value) or (is_entry and item.integer("") not in besides):
                 at: Value | None = value
                 while at is not None:
                     known[at] = True

@@ -75,6 +75,14 @@ def test_a_shift_without_wrap_sends_half():
     assert split(judge_rows([shift], case_rows()).verdicts[0]) == (33_554_432, {"bubble": 8_388_608})
 
 
+def test_a_shift_by_gathers_sends_every_stage_what_the_next_alone_needs():
+    """Four gathers of two stages' parts: each device sends its own, and the row asks for that of the first stage."""
+    rows = [collective(MESH, "all-gather", "pp", "pipeline.shift", 2 * ACTIVATION) for _ in range(4)]
+    judgement = judge_rows(rows, case_rows())
+    assert [split(v) for v in judgement.verdicts] == [(ACTIVATION // 2, {"replicated": ACTIVATION // 2})] * 4
+    assert sum(judgement.served_bytes) == 33_554_432
+
+
 def test_a_stage_active_branch_has_no_bubble():
     # Each stage is active in 4 of 5 ticks: 64 executions on every device, exactly evaluated.
     row = collective(MESH, "all-reduce", "tp", "layer.mlp.down", ACTIVATION, loops=LAYERS, in_exact_branch=True,

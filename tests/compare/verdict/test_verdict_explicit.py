@@ -3,7 +3,7 @@
 from compare.contract.reference_algorithms import required_rows
 from meshes.case import Case
 from meshes.devices.mesh_spec import MeshSpec
-from tests.compare.verdict.programs import collective
+from tests.compare.verdict.programs import collective, operand
 from tests.compare.verdict.test_verdict import judge_rows, split
 
 CORE = ("collective-permute", "cp", "layer.attention.core")
@@ -51,6 +51,24 @@ def test_an_exchange_of_all_partial_sums_is_a_scatter():
     contract = contract_of("tp8+sp", "layer.mlp.down", "reduce-scatter", phase="decode")
     row = collective("tp8", "all-to-all", "tp", "layer.mlp.down", 65_536, loops=(32,))
     assert split(judge_rows([row], contract, mesh="tp8").verdicts[0]) == (32 * 57_344, {})
+
+
+def test_an_exchange_of_all_partial_sums_and_a_gather_are_an_all_reduce():
+    # 7/8 of 8·4096·2 travel twice in each of 32 layers, as in the all-reduce that the plan asks for
+    contract = contract_of("tp8", "layer.mlp.down", "all-reduce", phase="decode")
+    rows = [
+        collective("tp8", kind, "tp", "layer.mlp.down", 65_536, loops=(32,)) for kind in ("all-to-all", "all-gather")
+    ]
+    judgement = judge_rows(rows, contract, mesh="tp8")
+    assert [split(v) for v in judgement.verdicts] == [(32 * 57_344, {})] * 2
+    assert judgement.served_bytes == (contract[0].step_wire_bytes,) == (32 * 114_688,)
+
+
+def test_an_exchange_of_a_product_s_operand_is_no_sum():
+    contract = contract_of("tp8", "layer.mlp.down", "all-reduce", phase="decode")
+    hidden = operand(65_536, scope="layer.mlp.down", feeds_product=True)
+    row = collective("tp8", "all-to-all", "tp", "layer.mlp.down", loops=(32,), operands=[hidden])
+    assert split(judge_rows([row], contract, mesh="tp8").verdicts[0]) == (0, {"layout-change": 32 * 57_344})
 
 
 def test_an_exchange_of_less_is_a_change_of_layout():

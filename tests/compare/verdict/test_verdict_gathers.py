@@ -4,6 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from compare.contract.row import ContractRow
+from compare.hlo.collectives.collectives import collectives
+from compare.hlo.text.module import read
+from compare.verdict.verdict import judge
 from tests.compare.verdict.programs import collective, operand
 from tests.compare.verdict.test_verdict_sums import HALF, LAYERS, MESH, D, T, row, verdicts
 
@@ -35,3 +39,33 @@ def test_a_sum_of_parts_that_are_zero_elsewhere_makes_as_much_whole_as_a_gather(
     sent = tokens * D * 2 * 2 * 3 // 4
     assert judged == ((sent, {}) if serves else (0, {"activation-gather": sent}))
     assert served["embed"] == (sent if serves else 0)
+
+
+SCALED = """HloModule scaled, is_scheduled=true, num_partitions=8
+
+ENTRY main {
+  weight = bf16[64,1024] parameter(0)
+  tokens = bf16[64,1024] parameter(1)
+  scale = bf16[] constant(1.5)
+  scales = bf16[64,1024] broadcast(scale), dimensions={}
+  scaled = bf16[64,1024] multiply(weight, scales)
+  both = bf16[64,1024] multiply(scaled, tokens)
+  c0 = bf16[256,1024] all-gather(scaled), channel_id=1, replica_groups={{0,1,2,3},{4,5,6,7}}, dimensions={0}, use_global_device_ids=true, metadata={op_name="layer.mlp.up/x"}
+  c1 = bf16[256,1024] all-gather(both), channel_id=2, replica_groups={{0,1,2,3},{4,5,6,7}}, dimensions={0}, use_global_device_ids=true, metadata={op_name="layer.mlp.up/x"}
+  ROOT end = bf16[] constant(0)
+}
+"""  # noqa: E501
+
+
+def test_what_is_computed_from_weights_alone_is_a_weight_and_serves_no_row_of_tokens():
+    """Gathers of 256·1024·2 bytes, of which 3/4 travel: the plan asks for one, of tokens, and the weights' is first."""
+    size = 256 * 1024 * 2
+    plan = [ContractRow(scope="layer.mlp.up", kind="all-gather", axes="tp", executions=1, payload_bytes=size,
+                        wire_bytes=size * 3 // 4, step_wire_bytes=size * 3 // 4)]  # fmt: skip
+    axes, roles = {"dp": 2, "tp": 4}, {0: "weight", 1: "input"}
+    rows = collectives(read(SCALED), axes, contract=plan, weights=frozenset({0}))
+    assert [row.operands[0].of_weights for row in rows] == [True, False]
+    judged = judge(rows, plan, axes=axes, roles=roles).verdicts
+    assert [(v.inherent_bytes, dict(v.causes)) for v in judged] == [(0, {"weight-gather": 393_216}), (393_216, {})]
+    unknown = collectives(read(SCALED), axes, contract=plan)
+    assert [row.operands[0].of_weights for row in unknown] == [False, False]

@@ -57,6 +57,16 @@ def test_a_loop_over_as_many_layers_as_ranks_is_no_ring():
     assert [split(v) for v in judge_rows(hops, four, mesh="cp4tp2").verdicts] == [(8 * MIB, {})] * 6
 
 
+def test_keys_sent_again_in_a_loop_over_as_many_layers_as_ranks_leave_the_row_served():
+    """Seven permutes of 2 MiB in each of four layers, where six are asked for: the loop is not the ring's."""
+    case = Case.read("cp4tp2", phases=("prefill",))
+    four = required_rows(case.at(model=replace(case.model, layers=4)))
+    hops = [collective("cp4tp2", *CORE, 2 * MIB, loops=(4,), **RING) for _ in range(7)]
+    judgement = judge_rows(hops, four, mesh="cp4tp2")
+    assert [split(v) for v in judgement.verdicts] == [(8 * MIB, {})] * 6 + [(0, {"wrap": 8 * MIB})]
+    assert judgement.served_bytes[0] == 48 * MIB
+
+
 def test_the_hop_too_many_of_an_unrolled_ring_overflows_into_wrap():
     hops = [collective("cp4tp2", *CORE, 2 * MIB, executions=32, **RING) for _ in range(8)]
     splits = [split(v) for v in judge_rows(hops, rows_of("cp4tp2"), mesh="cp4tp2").verdicts]

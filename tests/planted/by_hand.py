@@ -1,0 +1,120 @@
+"""Defects of collectives that are written by hand, in JAX's step of style `explicit`, which sends the plan and no more.
+
+The numbers: X = 4·128·256·2 is what one sum of dp2tp4 carries, 8·64·2·32·2 the keys
+(or the values) of a device of cp2tp4, 2·8·40·256·2 the places of ep4tp2.
+"""
+
+from dataclasses import replace
+
+from tests.planted.defect import CP_TP, DP_TP, DP_TP_SP, EP_TP, Defect, Row, Setting, Site
+
+
+def _explicit(setting: Setting) -> Setting:
+    return replace(setting, style="explicit")
+
+
+_EXPLICIT = "sharding/explicit.py"
+_SUM = "return self._guarded(lambda x: self._summed(x, dim=self._scattered), x) if split else x"
+
+DEFECTS = (
+    Defect(
+        name="exchanged-sum",
+        chapter="By hand",
+        what="the parts of the sum of `mlp.down` are exchanged, added up where they come, and gathered",
+        setting=_explicit(DP_TP),
+        sites={
+            "jax": Site(
+                _EXPLICIT,
+                _SUM,
+                "return (jax.lax.all_gather(jnp.sum(jax.lax.all_to_all(jnp.stack(jnp.split(x, 4, axis=2)), SHARDS, 0, "
+                "0, tiled=True), axis=0), SHARDS, axis=2, tiled=True) if over == 'ffn' else self._summed(x, dim=None))",
+            )
+        },
+        rows=(
+            Row("layer.mlp.down", "all-to-all@tp", "2", "3/4·4·128·256·2", "inherent"),
+            Row("layer.mlp.down", "all-gather@tp", "2", "3/4·4·128·256·2", "inherent"),
+        ),
+        gone=(("layer.mlp.down", "all-reduce@tp"),),
+        why="A scatter in another form, and the gather that completes it: the two halves of the all-reduce.",
+    ),
+    Defect(
+        name="sum-of-one-replica",
+        chapter="By hand",
+        what="only the first replica adds up what `mlp.down` gives",
+        setting=_explicit(DP_TP),
+        sites={
+            "jax": Site(
+                _EXPLICIT,
+                _SUM,
+                "return (jax.lax.cond(jax.lax.axis_index('dp') == 0, lambda x: self._summed(x, dim=None), lambda x: x, "
+                "x) if over == 'ffn' else self._summed(x, dim=None))",
+            )
+        },
+        rows=(Row("layer.mlp.down", "all-reduce@tp", "2", "1/2·3/2·4·128·256·2", "inherent"),),
+        unserved={"layer.mlp.down all-reduce@tp": "2·1/2·3/2·4·128·256·2"},
+        why="The branch is known of each device: four of eight send, and the other half of the row is missing.",
+    ),
+    Defect(
+        name="weights-for-tokens",
+        chapter="By hand",
+        what="a block gathers its scaled weights, where the plan gathers tokens",
+        setting=_explicit(DP_TP_SP),
+        sites={
+            "jax": Site(
+                "decoder/layers.py",
+                "x = layout.gather_sequence(x)",
+                'return layout.reduce_output(jnp.einsum("zbsf,zfd->zbsd", jnp.einsum("zbsd,zdf->zbsf", x, '
+                'jax.lax.all_gather(self.up[...] * 1.5, "tp", axis=2, tiled=True)).reshape(1, 4, 128, 256), '
+                "self.down[...]), over=self.ffn)",
+            )
+        },
+        rows=(
+            Row("layer.mlp.up", "all-gather@tp", "2", "3/4·256·1024·2", "induced weight-gather"),
+            Row("layer.mlp.up", "reduce-scatter@tp", "2", "3/4·4·128·256·2", "induced activation-gather"),
+        ),
+        gone=(("layer.mlp.down", "reduce-scatter@tp"),),
+        unserved={
+            "layer.mlp.up all-gather@tp": "2·3/4·4·128·256·2",
+            "layer.mlp.down reduce-scatter@tp": "2·3/4·4·128·256·2",
+        },
+        why="What is computed from weights alone is a weight, and serves no row of tokens. The sum is in the scope of "
+        "`mlp.up`, which has none.",
+    ),
+    Defect(
+        name="keys-sent-twice",
+        chapter="By hand",
+        what="each hop of the ring sends the keys a second time",
+        setting=_explicit(CP_TP),
+        sites={
+            "jax": Site(
+                "decoder/attention.py", "k, v = hop(k), hop(v)", "k, v = hop(k) * 2 - hop(jnp.tanh(k)), hop(v)")
+        },
+        rows=(
+            Row(
+                "layer.attention.core", "collective-permute@cp", "6", "8·64·2·32·2",
+                {"inherent": "4·8·64·2·32·2", "inflated wrap": "2·8·64·2·32·2"},
+            ),
+        ),
+        why="The loop of 2 trips is that over the layers, not the ring's: what keys and values need is served.",
+    ),
+    Defect(
+        name="places-summed",
+        chapter="By hand",
+        what="the experts' partial sums are added up place by place, before they are combined",
+        setting=_explicit(EP_TP),
+        sites={
+            "jax": Site(
+                "decoder/moe.py",
+                "layout, back = self.layout, self.layout.from_experts(partial)",
+                'layout, back = self.layout, self.layout.from_experts(jax.lax.psum(partial, "tp") / 2)',
+            )
+        },
+        rows=(
+            Row(
+                "layer.moe.combine", "all-reduce@tp", "4", "1/2·2·8·40·256·2 + 1/2·2·128·256·2",
+                {"inherent": "2·2·128·256·2", "inflated other": "2·2·8·40·256·2"},
+            ),
+        ),
+        why="A token has several places; the plan adds up tokens.",
+    ),
+)  # fmt: skip
