@@ -1,7 +1,7 @@
 """Defects of collectives that are written by hand, in JAX's step of style `explicit`, which sends the plan and no more.
 
-The numbers: X = 4·128·256·2 is what one sum of dp2tp4 carries, 8·64·2·32·2 the keys
-(or the values) of a device of cp2tp4, 2·8·40·256·2 the places of ep4tp2.
+The numbers: 4·128·256·2 is what one sum of dp2tp4 carries, 8·64·2·32·2 the keys (or the values) of a device of cp2tp4,
+2·8·40·256·2 the places of ep4tp2.
 """
 
 from dataclasses import replace
@@ -86,8 +86,7 @@ DEFECTS = (
         what="each hop of the ring sends the keys a second time",
         setting=_explicit(CP_TP),
         sites={
-            "jax": Site(
-                "decoder/attention.py", "k, v = hop(k), hop(v)", "k, v = hop(k) * 2 - hop(jnp.tanh(k)), hop(v)")
+            "jax": Site("decoder/attention.py", "k, v = hop(k), hop(v)", "k, v = hop(k) * 2 - hop(jnp.tanh(k)), hop(v)")
         },
         rows=(
             Row(
