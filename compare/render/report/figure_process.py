@@ -100,6 +100,8 @@ def main() -> None:
 
 def _draw_in_two(drawings: Sequence[Drawing]) -> list[Picture]:
     """The pictures, in order; every other one is drawn by a fork of this process, which has its libraries at once."""
+    if sys.platform != "linux":  # the system's libraries of macOS do not bear a fork
+        return draw_all(drawings)
     receiver, sender = _FORK.Pipe(duplex=False)
     fork = _FORK.Process(target=_send_pictures, args=(drawings[1::2], sender), daemon=True)
     fork.start()
