@@ -55,6 +55,24 @@ DEFECTS = (
         why="The branch is known of each device: four of eight send, and the other half of the row is missing.",
     ),
     Defect(
+        name="sum-in-f8",
+        chapter="By hand",
+        what="the sum of `mlp.down` is added up in 8 bits",
+        setting=_explicit(DP_TP),
+        sites={
+            "jax": Site(
+                _EXPLICIT,
+                _SUM,
+                "return (jax.lax.psum(x.astype(jnp.float8_e4m3fn), 'tp').astype(x.dtype) if over == 'ffn' else "
+                "self._summed(x, dim=None))",
+            )
+        },
+        rows=(Row("layer.mlp.down", "all-reduce@tp", "2", "3/2·4·128·256", "inherent"),),
+        unserved={"layer.mlp.down all-reduce@tp": "2·3/2·4·128·256"},
+        why="libtpu packs four of them in a number of 32 bits, which its reduction takes apart: they are floats. Half "
+        "of the bytes of the plan's bf16 are not sent.",
+    ),
+    Defect(
         name="weights-for-tokens",
         chapter="By hand",
         what="a block gathers its scaled weights, where the plan gathers tokens",

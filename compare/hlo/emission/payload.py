@@ -11,6 +11,7 @@ from compare.hlo.text.computation_spans import short
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import BITS, Array, Shape, arrays
 
+_WORDS = ("u8", "u16", "u32", "u64")
 _WINDOW = re.compile(r"\{([0-9]{1,19}(?:,[0-9]{1,19})*)\}")
 _WINDOWS = re.compile(rf"\{{{_WINDOW.pattern}(?:,\s*{_WINDOW.pattern})*\}}")
 _SENT = {
@@ -38,10 +39,25 @@ def carried_arrays(item: Instruction, kind: str, receive: Instruction | None) ->
         shapes = [operand.shape for operand in item.operands]
         if len(shapes) != len(split_top(item.arguments)):
             raise item.error("cannot read each of its operands")
-    carried = [array for shape in shapes for array in arrays(shape) if BITS[array.dtype]]
+    carried = [_unpack(item, array) for shape in shapes for array in arrays(shape) if BITS[array.dtype]]
     if not carried:
         raise item.error(f"an {kind} that carries nothing")
     return carried
+
+
+def _unpack(item: Instruction, array: Array) -> Array:
+    """The array; of a sum whose reduction takes floats out of its unsigned numbers, those floats.
+
+    libtpu adds up four f8 in one u32: its reduction shifts each into place, and adds it as what it is.
+    """
+    if array.dtype not in _WORDS or not array.dims:
+        return array
+    shapes = [part.shape for reduction in item.callees for part in reduction if part.opcode == "bitcast-convert"]
+    floats = {shape.dtype for shape in shapes if isinstance(shape, Array) and shape.dtype.startswith(("f", "bf"))}
+    if len(floats) != 1:
+        return array
+    (dtype,) = floats
+    return Array(dtype, (*array.dims[:-1], array.dims[-1] * BITS[array.dtype] // BITS[dtype]))
 
 
 def _result(item: Instruction) -> Shape:

@@ -6,6 +6,7 @@ import pytest
 
 from compare.hlo.emission.payload import carried_arrays, payload_bytes, round_half_up, sent_bytes, total_bytes
 from compare.hlo.text.module import read
+from compare.hlo.text.shapes import Array
 
 FOURS = ((0, 1, 2, 3), (4, 5, 6, 7))
 
@@ -94,6 +95,32 @@ def payload(line, kind, *, shapes=("f32[16]",), receive=None):
 )
 def test_the_payload_is_operands_or_of_an_all_gather_results(line, kind, shapes, bytes_of_each):
     assert payload(line, kind, shapes=shapes) == bytes_of_each
+
+
+_UNPACKED = """\
+  a = u32[] shift-right-logical(x, x)
+  b = u8[] convert(a)
+  c = {floats} bitcast-convert(b)
+  d = {floats} add(c, c)
+  e = u8[] bitcast-convert(d)
+  ROOT r = u32[] convert(e)"""
+
+
+@pytest.mark.parametrize(
+    ("reduction", "carried"),
+    [
+        (_UNPACKED.format(floats="f8e4m3fn[]"), Array("f8e4m3fn", (2, 512))),  # as libtpu adds up f8, four in a number
+        ("  ROOT r = u32[] add(x, y)", Array("u32", (2, 128))),
+        ("  a = f32[] bitcast-convert(x)\n  ROOT r = u32[] bitcast-convert(a)", Array("f32", (2, 128))),
+    ],
+)
+def test_a_sum_that_unpacks_floats_carries_these(reduction, carried):
+    module = read(
+        f"HloModule m\nsum {{\n  x = u32[] parameter(0)\n  y = u32[] parameter(1)\n{reduction}\n}}\nENTRY main {{\n"
+        "  p = u32[2,128] parameter(0)\n  ROOT r = u32[2,128] all-reduce(p), to_apply=sum\n}\n"
+    )
+    assert carried_arrays(module.entry.root, "all-reduce", None) == [carried]
+    assert carried.num_bytes == 2 * 128 * 4
 
 
 def test_a_collective_that_carries_nothing_is_refused():
