@@ -57,7 +57,7 @@ def profile(case: Case, out: Path, platform: str) -> None:
     for _ in range(WARMUP_STEPS):
         _, cache = jax.block_until_ready(run(weights, cache, *inputs))
     stages.begin("record")
-    with record_trace(out, phase=case.phase, platform=platform):
+    with record_trace(out, phase=case.phase):
         for number in range(STEPS):
             with jax.profiler.StepTraceAnnotation(case.phase, step_num=number):
                 _, cache = jax.block_until_ready(run(weights, cache, *inputs))
@@ -76,16 +76,15 @@ def profile(case: Case, out: Path, platform: str) -> None:
 
 
 @contextmanager
-def record_trace(out: Path, *, phase: str, platform: str) -> Iterator[None]:
-    """Record a profile of this block, without Python frames; of TPUs with their power events."""
+def record_trace(out: Path, *, phase: str) -> Iterator[None]:
+    """Record a profile of this block, without Python frames; of TPUs with their power events, which CPUs lack."""
     import jax
 
     folder = out / "trace" / "plugins" / "profile" / phase
     folder.mkdir(parents=True, exist_ok=True)
     options = jax.profiler.ProfileOptions()
     options.python_tracer_level = 0
-    if platform == "tpu":
-        options.advanced_configuration = dict(POWER_EVENTS)
+    options.advanced_configuration = dict(POWER_EVENTS)
     with TemporaryDirectory(dir=out) as temporary:
         jax.profiler.start_trace(temporary, profiler_options=options)
         try:
