@@ -13,6 +13,7 @@ import gzip
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from io import TextIOWrapper
 from itertools import count
 from pathlib import Path
@@ -218,12 +219,12 @@ def _arrow(mark: str, pid: int, tid: int, time: int, name: str, flow: int) -> st
     """A point of an arrow, bound to the enclosing slice (`f`, the last, needs `bp` for that)."""
     more = ',"bp":"e"' if mark == "f" else ""
     position = f'"pid":{pid},"tid":{tid},"ts":{_us(time)}'
-    return f'{{"ph":"{mark}","id":{flow},{position},"name":{_json(name)},"cat":"async"{more}}}'
+    return f'{{"ph":"{mark}","id":{flow},{position},"name":{_word(name)},"cat":"async"{more}}}'
 
 
 def _slice(pid: int, tid: int, start: int, end: int, name: str, category: str, more: str = "") -> str:
     position = f'"pid":{pid},"tid":{tid},"ts":{_us(start)},"dur":{_us(end - start)}'
-    return f'{{"ph":"X",{position},"name":{_json(name)},"cat":"{category}"{more}}}'
+    return f'{{"ph":"X",{position},"name":{_word(name)},"cat":"{category}"{more}}}'
 
 
 def _metadata(what: str, pid: int, tid: int | None = None, **arguments: object) -> str:
@@ -235,6 +236,12 @@ def _us(time: int) -> str:
     """Integer ns as µs, exactly."""
     sign = "-" if time < 0 else ""
     return f"{sign}{abs(time) // 1000}.{abs(time) % 1000:03d}"
+
+
+@lru_cache(maxsize=1 << 12)
+def _word(name: str) -> str:
+    """A name as JSON: a trace says each thousands of times."""
+    return _json(name)
 
 
 def _json(value: object) -> str:
