@@ -94,11 +94,11 @@ def main() -> None:
             phases, num_devices, strips = request
             drawings = time_figures.list_drawings(phases, num_devices=num_devices, strips=strips)
             drawings += energy_figures.list_drawings(phases)
-        pickle.dump(_draw_in_two(drawings), sys.stdout.buffer)
+        pickle.dump(draw_in_two(drawings), sys.stdout.buffer)
         sys.stdout.buffer.flush()
 
 
-def _draw_in_two(drawings: Sequence[Drawing]) -> list[Picture]:
+def draw_in_two(drawings: Sequence[Drawing]) -> list[Picture]:
     """The pictures, in order; every other one is drawn by a fork of this process, which has its libraries at once."""
     if sys.platform != "linux":  # the system's libraries of macOS do not bear a fork
         return draw_all(drawings)
@@ -107,7 +107,11 @@ def _draw_in_two(drawings: Sequence[Drawing]) -> list[Picture]:
     fork.start()
     sender.close()
     even = draw_all(drawings[::2])
-    odd = receiver.recv()
+    try:
+        odd = receiver.recv()
+    except EOFError:
+        fork.join()
+        raise RuntimeError(f"the second process that drew them ended with exit status {fork.exitcode}") from None
     fork.join()
     if isinstance(odd, Exception):
         raise odd

@@ -201,7 +201,7 @@ def read_trace(path: str | Path) -> Space:
         notes=(*events.notes, *trace.notes),
         source="modelled" if about.get("source") == "modelled" else "measured",
         label=str(about.get("label", "")),
-        one_at_a_time=not any(_is_cpu(name) for name in events.process_names.values()),
+        one_at_a_time=not (about and any(map(_is_cpu, events.process_names.values()))),
         stands_for=_stands_for(about.get("stands_for")),
     )
 

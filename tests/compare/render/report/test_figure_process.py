@@ -1,13 +1,14 @@
 """Figures from a second process: the same as from this one, and one line where it fails."""
 
+import os
 from typing import Any
 
 import pytest
 
 from compare.render import figures
 from compare.render.errors import ViewError
-from compare.render.picture import draw_all
-from compare.render.report.figure_process import FigureProcess
+from compare.render.picture import Picture, draw_all
+from compare.render.report.figure_process import FigureProcess, draw_in_two
 from compare.render.time.figures import list_drawings
 from compare.report.model.report import Report
 from tests.compare.render.from_json import timings_by_phase
@@ -41,3 +42,10 @@ def test_one_that_nobody_waits_for_is_ended(report: dict[str, Any]) -> None:
         drawn = process.draw_bytes(Report.from_json(report))
     assert drawn.done()
     assert process._process.poll() is not None
+
+
+def test_a_fork_that_dies_is_said() -> None:
+    picture = Picture(name="dot", caption="", png=b"", svg=b"")
+    with pytest.raises(RuntimeError, match="the second process that drew them ended with exit status 3"):
+        draw_in_two([lambda: picture, lambda: os._exit(3)])
+    assert draw_in_two([lambda: picture] * 3) == [picture] * 3

@@ -288,6 +288,15 @@ def test_what_is_no_trace_is_one_line_that_names_the_file(tmp_path, text, compla
     assert "host.trace.json" in str(caught.value)
 
 
+def test_a_process_of_the_cpu_leaves_other_peoples_devices_as_they_are(tmp_path):
+    """Only `compare.export` lays out the threads of a CPU as one device."""
+    trace = small()
+    trace.events.append({"ph": "M", "name": "process_name", "pid": 900, "args": {"name": "/device:CPU:0"}})
+    path = tmp_path / "host.trace.json"
+    path.write_text(trace.text())
+    assert read_trace(path).one_at_a_time
+
+
 def test_a_reports_own_drawing_is_no_profile():
     with pytest.raises(TimingError, match=r"a drawing of timelines that a report makes for Perfetto; give a profile"):
         read_trace(EXAMPLE / "timeline.perfetto.json.gz")
