@@ -32,14 +32,11 @@ TURNED_TORCH = (
     "decoder/attention.py",
     "return torch.cat([left * cos - right * sin, right * cos + left * sin], dim=-1).to(x.dtype)",
 )
-READ_JAX = (
-    "decoder/cache.py",
-    "return layout.place(length.reshape(stages, batch, -1, heads, head_dim), "
-    '"stages batch positions kv_heads head_dim")',
-)
+READ_JAX = ("decoder/cache.py", 'return layout.place(keys, "stages batch positions kv_heads head_dim")')
+WRITE_JAX = "return layout.place(jax.lax.dynamic_update_slice(cache, layout.place(piece, dims), at), CACHE_DIMS)"
 READ_TORCH = (
     "decoder/cache.py",
-    'return layout.place(length.unflatten(-1, new.shape[3:]), "stages batch positions kv_heads head_dim")',
+    'return layout.place(layer.unflatten(-1, like.shape[3:]), "stages batch positions kv_heads head_dim")',
 )
 
 DEFECTS = (
@@ -159,11 +156,11 @@ DEFECTS = (
         sites={
             "jax": Site(
                 "decoder/step.py",
-                'OUTPUT_DIMS = ("batch", Cache(CACHE_DIMS, CACHE_DIMS))',
-                'OUTPUT_DIMS = ("batch", Cache(*["_ stages batch positions _"] * 2))',
+                'return "batch", make_caches(self.layout.case, lambda _: CACHE_DIMS)',
+                'return "batch", make_caches(self.layout.case, lambda _: "_ stages batch positions _")',
                 reported=(
                     "decoder/cache.py",
-                    "return layout.place(jax.lax.dynamic_update_slice(old, piece, at), CACHE_DIMS)",
+                    WRITE_JAX,
                 ),
             )
         },
@@ -197,7 +194,7 @@ DEFECTS = (
                 READ_TORCH[1].replace("batch positions", "batch _"),
                 reported=(
                     "decoder/cache.py",
-                    "return torch.where((places == layout.cache_index(position))[:, None], token, length)",
+                    "return torch.where((places == place)[:, None], token, layer)",
                 ),
             )
         },
@@ -222,8 +219,8 @@ DEFECTS = (
         sites={
             "jax": Site(
                 "decoder/step.py",
-                'OUTPUT_DIMS = ("batch", Cache(CACHE_DIMS, CACHE_DIMS))',
-                'OUTPUT_DIMS = ("_", Cache(CACHE_DIMS, CACHE_DIMS))',
+                'return "batch", make_caches(self.layout.case, lambda _: CACHE_DIMS)',
+                'return "_", make_caches(self.layout.case, lambda _: CACHE_DIMS)',
                 reported=SAMPLED_JAX,
             ),
             "torchxla": Site(

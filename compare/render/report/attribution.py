@@ -28,6 +28,7 @@ from compare.report.programs import NOT_OFFERED
 OWNERS: Mapping[str, str] = {
     "partitioner": "attributed to the partitioner",
     "attention": "attributed to the attention call",
+    "cache": "attributed to the update of the cache",
     "loop": "attributed to the loop form",
     "libtpu": "attributed to this libtpu",
     "tracer": "attributed to PyTorch/XLA's tracer",

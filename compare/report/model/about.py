@@ -37,6 +37,8 @@ class About:
     loop: str | None = None
     attention: str | None = None
     style: str | None = None
+    cache: str | None = None
+    """How a decode step reads and writes its cache: words of `meshes.twins.caches`."""
     tracer: str | None = None
     """The tracer, where it is not the arm's own: `torchax`."""
     witness: str | None = None

@@ -130,6 +130,8 @@ class ProgramReport:
     loop: str | None
     attention: str | None
     style: str | None
+    cache: str | None = field(default=None, metadata=OPTIONAL)
+    """How a decode step reads and writes its cache."""
     tracer: str | None = field(default=None, metadata=OPTIONAL)
     """The tracer, where it is not the arm's own."""
     witness: str | None = field(default=None, metadata=OPTIONAL)
