@@ -7,8 +7,8 @@ and sorts the values alone.  The table says so, one gather of `f32`; and in the 
 places, is a constant: zeros, whatever the input, under both partitioners (libtpu 0.0.42.1; the report is of GPUs, and
 of wrong values).  The surprise can be that a program does *not* send something.
 
-Instead: give the parts a dim of their own, which stays split.  On each device the last dim is then whole, and so are the
-32 candidates a row that are merged in the end.
+Instead: give the parts a dim of their own, which stays split.  On each device the last dim is then whole, and so are
+the 32 candidates a row that are merged in the end.
 """
 
 import jax
