@@ -66,8 +66,8 @@ def parse_request(argv: Sequence[str] | None) -> Request:
 def _parser() -> Parser:
     parser = command_parser(
         "compare.simulate",
-        "What one collective, or messages between ranks, cost on a machine of rings, switches and full meshes: in ns, "
-        "or in ASTRA-sim's cycles.",
+        "Compute what one collective, or messages between ranks, cost on a machine of rings, switches and full meshes: "
+        "in ns, or in ASTRA-sim's cycles.",
         example="--collective all-reduce --bytes 1048576 --dims ring:4,ring:2 --bandwidth 90,90 --latency 1000,1000 "
         "--as astra-sim",
     )

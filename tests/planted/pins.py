@@ -146,7 +146,7 @@ DEFECTS = (
             ),
         },
         rows=(Row("layer.attention.core", "all-gather@tp", "4", "3/4·4·256·8·32·2", "induced cache-gather"),),
-        why="What a token is written into is still the cache.",
+        why="A cache that a token is written into is still the cache.",
     ),
     Defect(
         name="cache-whole-at-the-end",
@@ -232,6 +232,7 @@ DEFECTS = (
         },
         # Of so few bytes libtpu writes the gather as a sum of parts that are zero elsewhere.
         rows=(Row("sample", "all-reduce@dp", "1", "8·4", "induced output-replication"),),
-        why="Nothing asks for the other replicas' ids. What hands them on has no line: theirs is the choice's.",
+        why="Nothing asks for the other replicas' ids. The instructions that hand them on have no line: it is taken "
+        "from the choice.",
     ),
 )

@@ -32,8 +32,8 @@ from compare.report.model.contract import PhaseContract
 from compare.report.model.report import Report
 
 _READ = (
-    "{numbers} Bytes on the wire are counted from the compiler's own text, memory is what the compiler planned, seconds"
-    " are those of making the programs on this machine."
+    "{numbers} Bytes on the wire are counted in the compiler's own text. Memory is as the compiler planned it. "
+    "Seconds are those of making the programs on this machine."
 )
 _NO_TIMES = (
     "Every number on this page is read from compiled programs. Nothing ran on a TPU, and nothing here is a time on one."
@@ -103,7 +103,7 @@ def _widget(anchor: str, title: str, link: str, template: str, values: Mapping[s
 def _story(report: Report, phase: str) -> Section:
     story = walk_step(report, phase)
     lead = (
-        "What moves where, how often, and by which cause. Bars are to one scale: the longest is"
+        "The bytes that move, where, how often and by which cause. Bars are to one scale: the longest is"
         f" {bytes_text(story.most_bytes)} per step."
     )
     return _widget(f"story-{phase}", f"one step of {phase}, in order", f"{phase}, step by step", "story.html.j2",
