@@ -24,15 +24,21 @@ Files = Mapping[str, Mapping[Path, RunFolder]]
 def files_to_read(runs: Sequence[RunFolder], sql: str) -> Files:
     """Of every table that there is.  Raises `QueryError` where a run lacks its report.json."""
     names = [name for name in dict.fromkeys([*TABLES, *table_names(runs)]) if name != "runs"]
-    made = selects()
-    read = _mentioned([*names, *made], sql)
-    for name in [*list_queries(), *TABLES]:  # a query reads derived tables, and those read others
-        read |= _mentioned(names, made[name]) if name in read & made.keys() else set()
+    made, read = selects(), tables_read(names, sql)
     return {
         name: {file: run for run in runs if name in read and (file := _file(run, name))}
         for name in names
         if name not in made
     }
+
+
+def tables_read(names: Sequence[str], sql: str) -> set[str]:
+    """Which of these tables a query reads, itself or through what is made of others; perhaps some more."""
+    made = selects()
+    read = _mentioned([*names, *made], sql)
+    for name in [*list_queries(), *TABLES]:  # a query reads derived tables, and those read others
+        read |= _mentioned(names, made[name]) if name in read & made.keys() else set()
+    return read
 
 
 def selects() -> Mapping[str, str]:
