@@ -1,7 +1,8 @@
 -- How sure the fastest plan is: in how many draws of the model's errors it stays so, and at half and twice the link rate.
 WITH placed AS (
     SELECT
-        model, topology, devices, dtype, style, loop, attention, batch, seq, phase, arm, cell, errors, mesh, step_ns, drawn_ns,
+        model, topology, devices, dtype, style, loop, attention, batch, seq, phase, arm, cell, errors, mesh, step_ns, exposed_ns,
+        other_compute_ns, drawn_ns,
         min(drawn_ns) OVER (
             PARTITION BY model, topology, devices, dtype, style, loop, attention, batch, seq, phase, arm, cell, errors, draw
         ) AS least_ns,
@@ -24,15 +25,6 @@ plans AS (
         min(share) FILTER (errors = 'own') AS own_errors_share, min(share) FILTER (errors = 'shared') AS shared_errors_share
     FROM shares
     GROUP BY ALL
-),
-rates AS (
-    SELECT
-        model, topology, dtype, style, loop, attention, batch, seq, phase, arm, cell,
-        arg_min(mesh, step_ns + exposed_ns) AS mesh_at_half_rate, -- of the links: what is exposed takes twice as long
-        arg_min(mesh, step_ns - exposed_ns / 2) AS mesh_at_double_rate
-    FROM times
-    WHERE split_by = 'all' AND source = 'modelled'
-    GROUP BY ALL
 )
 SELECT
     model, topology, devices, dtype, style, loop, attention, batch, seq, phase, arm, cell,
@@ -42,9 +34,10 @@ SELECT
     lead(step_ns) OVER by_step / step_ns AS next_over_fastest,
     holds_share, -- the least of the next two
     own_errors_share, shared_errors_share,
-    mesh_at_half_rate, mesh_at_double_rate
+    arg_min(mesh, step_ns + exposed_ns) OVER ranking AS mesh_at_half_rate, -- of the links: exposed time is twice as long
+    arg_min(mesh, step_ns - exposed_ns / 2) OVER ranking AS mesh_at_double_rate,
+    arg_min(mesh, step_ns - other_compute_ns / 2) OVER ranking AS mesh_at_half_other -- compute beyond its floor halved
 FROM plans
-JOIN rates USING (model, topology, dtype, style, loop, attention, batch, seq, phase, arm, cell)
 WINDOW
     ranking AS (
         PARTITION BY model, topology, devices, dtype, style, loop, attention, batch, seq, phase, arm, cell

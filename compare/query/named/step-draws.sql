@@ -19,12 +19,14 @@ widths AS (
     FROM published
     WHERE measurements >= 3
 ),
--- Exposed time by kind of collective; compute as the least that the case needs, and the rest (docs/metrics.md, section 15).
+-- What no row is of takes the widest: compute that of compute, a collective that of all.
+widest AS (SELECT max(width) FILTER (part = 'matmul') AS of_compute, max(width) AS of_all FROM widths),
+-- Exposed time by kind of collective; compute as the least that the case needs, and other (docs/metrics.md, section 15).
 floors AS (
     SELECT of_run.*
     FROM (SELECT NULL::DOUBLE AS compute_over_floor) AS unknown -- where no column of `totals` has this name
     CROSS JOIN LATERAL (
-        -- Where it is unknown none of the compute counts as validated.
+        -- Where it is unknown all compute is other.
         SELECT run, phase, arm, cell, coalesce(1 / compute_over_floor, 0) AS share FROM totals
     ) AS of_run
 ),
@@ -45,10 +47,11 @@ parts AS (
 drawn AS (
     SELECT
         p.*, e.errors, d.draw,
-        coalesce(w.width, (SELECT max(width) FROM widths)) AS width,
+        coalesce(w.width, CASE WHEN piece.part IN ('matmul', 'other') THEN of_compute ELSE of_all END) AS width,
         CASE e.errors WHEN 'own' THEN concat_ws('/', run, phase, arm, cell, piece.part, draw)
         ELSE concat_ws('/', piece.part, draw) END AS seed
     FROM parts AS p
+    CROSS JOIN widest
     -- Nothing between slices was ever held against a measurement.
     LEFT JOIN widths AS w
         ON (w.generation, w.part) = (p.generation, piece.part) AND (piece.part = 'matmul' OR NOT topology SIMILAR TO '\d+x.*')
@@ -63,7 +66,9 @@ SELECT
         width * sqrt(-2 * ln((md5_number_lower(seed)::DOUBLE + 1) / 18446744073709551616))
         * cos(2 * pi() * md5_number_upper(seed)::DOUBLE / 18446744073709551616)
     )), 3) AS drawn_ns, -- rounded: a sum's last digit depends on its order
-    round(sum(piece.ns), 3) AS step_ns
+    round(sum(piece.ns), 3) AS step_ns,
+    round(coalesce(sum(piece.ns) FILTER (piece.part NOT IN ('matmul', 'other')), 0), 3) AS exposed_ns,
+    round(coalesce(sum(piece.ns) FILTER (piece.part = 'other'), 0), 3) AS other_compute_ns
 FROM drawn
 GROUP BY ALL
 ORDER BY run, phase DESC, arm, cell, errors, draw
