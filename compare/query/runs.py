@@ -2,13 +2,17 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from compare.query.errors import QueryError
+from compare.report.model.about import About
+from compare.report.witnesses import WITNESSES
+from compare.run.arms import DEFAULT
+from compare.run.folder.made_by import MADE_BY
 from compare.run.folder.replace_folder import CASE
-from compare.run.folder.untrusted_paths import is_inside
+from compare.run.folder.untrusted_paths import ABOUT, is_inside
 from meshes.case import Case
 from meshes.devices.mesh_spec import AXES
 from meshes.dims import is_sequence_parallel
@@ -27,9 +31,18 @@ CASE_COLUMNS = {
 }  # fmt: skip
 """Of every row of every table, with DuckDB's types: the run that it is of, and that run's case."""
 
+PACKAGES = ("libtpu", "jaxlib", "jax", "flax", "torch", "torch_xla", "torchax", "transformers", "google-tunix")
+"""Distributions whose versions a run's programs record."""
+
+VERSION_COLUMNS = {
+    "wirediff": "VARCHAR", "wirediff_commit": "VARCHAR", "date": "VARCHAR",
+    **{name.replace("-", "_"): "VARCHAR" for name in PACKAGES},
+}  # fmt: skip
+"""What made a run; null where unknown."""
+
 RUN_COLUMNS = {
     **CASE_COLUMNS, "slices": "BIGINT", "layers": "BIGINT", "experts": "BIGINT", "capacity": "DOUBLE",
-    "folder": "VARCHAR",
+    **VERSION_COLUMNS, "folder": "VARCHAR",
 }  # fmt: skip
 """Of the table `runs`, which has one row a run folder."""
 
@@ -102,11 +115,33 @@ def _read_run(folder: Path, name: str) -> RunFolder:
     tables = frozenset(file.removesuffix(".parquet") for file in names if file.endswith(".parquet"))
     if not tables:
         raise QueryError(f"{folder} has no tables; python -m compare.report {folder} draws them")
-    return RunFolder(folder, _facts(case, folder=folder, name=name), tables)
+    versions = {**_made_by(read), **_versions(folder)}
+    return RunFolder(folder, _facts(case, folder=folder, name=name, versions=versions), tables)
 
 
-def _facts(case: Case, *, folder: Path, name: str) -> dict[str, Fact]:
+def _made_by(case_json: Mapping[str, object]) -> dict[str, Fact]:
+    """Of this project: its version and commit, and the day."""
+    words = case_json.get(MADE_BY)
+    return {key: word for key, word in words.items() if isinstance(word, str)} if isinstance(words, Mapping) else {}
+
+
+def _versions(folder: Path) -> dict[str, Fact]:
+    """Package -> its version, of all programs with default settings and of the witnesses; several are listed."""
+    found: dict[str, set[str]] = {}
+    for path in folder.glob(f"*/*/*/{ABOUT}"):
+        if path.parent.name in (DEFAULT.name, *WITNESSES) and is_inside(folder, path):
+            try:
+                versions = About.from_json(read_json(path)).versions or {}
+            except (OSError, ValueError):
+                continue  # the report of the run says that it is damaged
+            for name, version in versions.items():
+                found.setdefault(name.replace("-", "_"), set()).add(version)
+    return {name: ", ".join(sorted(versions)) for name, versions in found.items()}
+
+
+def _facts(case: Case, *, folder: Path, name: str, versions: Mapping[str, Fact]) -> dict[str, Fact]:
     facts: dict[str, Fact] = {
+        **dict.fromkeys(VERSION_COLUMNS), **versions,
         "run": name,
         "model": case.model.name,
         "mesh": case.plan.name,
@@ -122,5 +157,5 @@ def _facts(case: Case, *, folder: Path, name: str) -> dict[str, Fact]:
         "experts": case.model.experts,
         "capacity": case.capacity,
         "folder": folder.as_posix(),
-    }
+    }  # fmt: skip
     return {column: facts[column] for column in RUN_COLUMNS}

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compare.query.errors import QueryError
-from compare.query.named_queries import list_queries
 from compare.query.runs import CASE_COLUMNS, RUN_COLUMNS, RunFolder, read_runs
 from compare.query.sources import identifier, scan_file
 from compare.query.tables import TABLES
@@ -85,6 +84,6 @@ def create_saved_views(connection: "DuckDBPyConnection", saved: SavedTables) -> 
             columns = {**CASE_COLUMNS, **TABLES[name].columns}
             nulls = ", ".join(f"NULL::{kind} AS {identifier(column)}" for column, kind in columns.items())
             connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT {nulls} WHERE false")
-    made = selects()
-    for name in list_queries():
-        connection.execute(f"CREATE VIEW {identifier(name)} AS {made[name]}")
+    for name, select in selects().items():
+        if name not in TABLES:
+            connection.execute(f"CREATE VIEW {identifier(name)} AS {select}")

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,10 +26,7 @@ Files = Mapping[str, Mapping[Path, RunFolder]]
 def files_to_read(runs: Sequence[RunFolder], sql: str) -> Files:
     """Of every table that there is.  Raises `QueryError` where a run lacks its report.json."""
     names = [name for name in dict.fromkeys([*TABLES, *table_names(runs)]) if name != "runs"]
-    made = selects()
-    read = _mentioned([*names, *made], sql)
-    for name in [*list_queries(), *TABLES]:  # a query reads derived tables, and those read others
-        read |= _mentioned(names, made[name]) if name in read & made.keys() else set()
+    made, read = selects(), tables_read(names, sql)
     return {
         name: {file: run for run in runs if name in read and (file := _file(run, name))}
         for name in names
@@ -35,10 +34,25 @@ def files_to_read(runs: Sequence[RunFolder], sql: str) -> Files:
     }
 
 
+def tables_read(names: Sequence[str], sql: str) -> set[str]:
+    """Which of these tables a query reads, itself or through what is made of others; perhaps some more."""
+    made = selects()
+    read = _mentioned([*names, *made], sql)
+    for name in reversed([*made]):  # what reads others comes after them
+        read |= _mentioned([*names, *made], made[name]) if name in read else set()
+    return read
+
+
+@cache
 def selects() -> Mapping[str, str]:
-    """What is made of other tables, by name, each by a SELECT: the derived tables, and the queries that ship."""
-    derived = {name: table.sql for name, table in TABLES.items() if isinstance(table, DerivedTable)}
-    return {**derived, **{name: read_query(name) for name in list_queries()}}
+    """What is made of other tables, by name, each by a SELECT: the derived tables, and the queries that ship.
+
+    None stands before one that it reads.
+    """
+    made = {name: table.sql for name, table in TABLES.items() if isinstance(table, DerivedTable)}
+    made |= {name: read_query(name) for name in list_queries()}
+    order = TopologicalSorter({name: _mentioned([*made], sql) - {name} for name, sql in made.items()})
+    return {name: made[name] for name in order.static_order()}
 
 
 def create_views(connection: "DuckDBPyConnection", runs: Sequence[RunFolder], files: Files) -> None:

@@ -21,6 +21,8 @@ Key = tuple[str, str, str]
 
 NOT_OFFERED = "not offered"
 """Status of a control that does not exist for this program, which is no failure."""
+REFUSED = "refused"
+"""Status of a program that its worker declined to make, or that does not fit the memory; its error says why."""
 MISSING = "missing"
 """Status of a program that was compiled, and whose files are gone."""
 DAMAGED = "damaged"

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from compare.report.programs import NOT_OFFERED
+from compare.report.programs import NOT_OFFERED, REFUSED
+from compare.report.witnesses import WITNESSES
 from compare.run import tasks
 from compare.run.arms import DEFAULT_CONTROLS, Arm, Cell
 from compare.run.cache import VARIABLE, Cache
@@ -191,7 +192,9 @@ class _Run:
         if ended.status != "ok":
             error = tasks.explain(ended, case=task.job.case)
             offered = not ended.reason or ended.reason.kind != NOT_OFFERED
-            self._fail(task, ended.status, error, seconds=ended.seconds, offered=offered)
+            # A witness is one program more: where it has a reason, its case is none for it.
+            status = REFUSED if task.job.cell.name in WITNESSES and ended.reason else ended.status
+            self._fail(task, status, error, seconds=ended.seconds, offered=offered)
         elif absent := [name for name in step.results if not any(out.glob(name))]:
             error = f"{step.module} ended well, but wrote no {' and no '.join(absent)}"
             self._fail(task, "failed", error, seconds=ended.seconds)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compare.study.make import compile_cases, save_data, write_text
-from compare.study.spec import read_study
+from compare.study.spec import choose_groups, read_study
 from meshes.process.command_line import command_parser, run_command, whole_number
 
 
@@ -31,19 +31,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--from", dest="stage", choices=("cases", "data", "text"), default="cases",
         help="start with the cases, with the data of runs that are there, or with the text",
     )  # fmt: skip
+    parser.add_argument(
+        "--group", metavar="NAME", action="append", default=[],
+        help="compile this group's cases, and stop there; repeat it for several",
+    )  # fmt: skip
     parser.add_argument("--jobs", metavar="N", type=whole_number, default=None, help="cases at the same time")
     parser.add_argument("--engine", choices=("local", "ray"), default="local", help="as in compare.sweep")
     request = parser.parse_args(argv)
+    if request.group and request.stage != "cases":
+        parser.error("--group compiles cases, and --from leaves them out")
     study = read_study(request.study)
     whole = True
     if request.stage == "cases":
         jobs = ["--jobs", str(request.jobs)] if request.jobs else []
-        whole = compile_cases(study, request.runs, options=["--engine", request.engine, *jobs])
-    if request.stage in ("cases", "data"):
+        chosen = choose_groups(study, request.group) if request.group else study
+        whole = compile_cases(chosen, request.runs, options=["--engine", request.engine, *jobs])
+    if request.stage in ("cases", "data") and not request.group:
         save_data(study, request.runs)
-    print(*write_text(study), sep="\n")
+    if not request.group:
+        print(*write_text(study), sep="\n")
     if not whole:
-        print("a case failed; the study has the others", file=sys.stderr)
+        print("a case failed; the others are done", file=sys.stderr)
     return 0 if whole else 1
 
 

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -13,14 +13,17 @@ from compare.query import query_runs
 from compare.query.engine import save_tables
 from compare.query.named_queries import list_queries, read_query
 from compare.query.saved import read_source, tables_to_save
+from compare.query.views import tables_read
 from compare.render import picture
+from compare.run.folder.replace_folder import CASE
 from compare.study.answers import Answer, make_answer
 from compare.study.errors import StudyError
 from compare.study.figures import FIGURES, draw_figure
 from compare.study.page import make_page
-from compare.study.spec import Study, sweep_commands
+from compare.study.spec import Study, SweepCommand, sweep_commands
 from compare.study.text import FIGURES as PICTURES
 from compare.study.text import Text, render_text
+from meshes.case import Case
 from meshes.process import atomic_files
 from meshes.process.documents import read_json
 from meshes.process.errors import MeshError
@@ -39,7 +42,8 @@ def compile_cases(study: Study, runs: Path, *, options: Sequence[str]) -> bool:
     """
     whole = True
     for command in sweep_commands(study):
-        argv = ["-m", "compare.sweep", *command.options, "--out", str(runs / command.folder), *options]
+        # Nobody reads the pages of single cases; `compare.report FOLDER` draws the one that is wanted.
+        argv = ["-m", "compare.sweep", *command.options, "--out", str(runs / command.folder), "--no-pages", *options]
         print(f"python {' '.join(argv)}", file=sys.stderr)
         status = subprocess.run([sys.executable, *argv], check=False, stdout=subprocess.DEVNULL).returncode
         if status not in (0, 1):
@@ -50,31 +54,59 @@ def compile_cases(study: Study, runs: Path, *, options: Sequence[str]) -> bool:
 
 def save_data(study: Study, runs: Path) -> None:
     """Write the tables of all runs, and of all combinations, to the study's folder."""
-    combinations = pd.DataFrame(_combinations(study, runs))
-    save_tables(read_source([runs]), study.folder / DATA)
+    found = list(_read_results(study, runs))
+    _check_once(found)
+    # Not the whole folder of runs: it may hold some of an earlier version of the study's file.
+    folders = [folder for _, folder, _ in found if folder]
+    save_tables(read_source(folders), study.folder / DATA)
     packed = BytesIO()
-    combinations.to_parquet(packed, compression="zstd", index=False)
+    rows = [_combination(command, folder, result) for command, folder, result in found]
+    pd.DataFrame(rows).to_parquet(packed, compression="zstd", index=False)
     atomic_files.write_bytes(study.folder / DATA / f"{CASES}.parquet", packed.getvalue())
 
 
-def _combinations(study: Study, runs: Path) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = []
+_Result = tuple[SweepCommand, Path | None, Mapping[str, object]]
+"""The sweep that asked for a combination, its run folder, and its row in sweep.json."""
+
+
+def _read_results(study: Study, runs: Path) -> Iterator[_Result]:
     for command in sweep_commands(study):
         path = runs / command.folder / "sweep.json"
-        group, _, numbers = command.folder.partition("/")
-        batch, seq = (int(word[1:]) for word in numbers.split("-"))
         try:
-            results = read_json(path)["results"]
-            rows += [
-                {
-                    "study_group": group, "model": each["model"], "mesh": each["mesh"], "batch": batch, "seq": seq,
-                    "status": each["status"], "reason": each["error"], "run": each["folder"],
-                }
-                for each in results
-            ]  # fmt: skip
-        except (OSError, MeshError, LookupError, TypeError) as error:
+            for row in read_json(path)["results"]:
+                if not row.get("earlier"):
+                    yield command, path.parent / row["folder"] if row["folder"] else None, row
+        except (OSError, MeshError, LookupError, TypeError, AttributeError) as error:
             raise StudyError(f"{path} cannot be read: {error}; compile the cases first") from None
-    return rows
+
+
+def _check_once(results: Sequence[_Result]) -> None:
+    """Raise `StudyError` where two groups have the same step: each of its rows would count twice."""
+    first: dict[str, str] = {}
+    for command, folder, _ in results:
+        if folder:
+            case = Case.from_dict(read_json(folder / CASE))
+            for step in (case.at(phases=(phase,)).name for phase in case.phases):
+                if (other := first.setdefault(step, command.folder)) != command.folder:
+                    raise StudyError(f"{step} is in {other} and in {command.folder}; leave it out of one of them")
+
+
+def _combination(command: SweepCommand, folder: Path | None, row: Mapping[str, object]) -> dict[str, object]:
+    """A row of the table of all combinations."""
+    group, _, numbers = command.folder.partition("/")
+    batch, seq = (int(word[1:]) for word in numbers.split("-"))
+    return {
+        "study_group": group, "model": row["model"], "mesh": row["mesh"], "batch": batch, "seq": seq,
+        "status": row["status"], "reason": row["error"], "run": row["folder"],
+        "process_s": _process_seconds(folder) if folder else None,
+        "disk_bytes": sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) if folder else None,
+    }  # fmt: skip
+
+
+def _process_seconds(folder: Path) -> float:
+    """How long the processes worked that made a run's programs, whenever that was."""
+    abouts = (read_json(path) for path in folder.glob("*/*/*/about.json"))
+    return sum(sum(stages.values()) for about in abouts for stages in about.get("seconds", {}).values())
 
 
 def write_text(study: Study) -> list[Path]:
@@ -103,9 +135,13 @@ def make_text(study: Study) -> tuple[str, Text]:
 
 
 def check_data(study: Study) -> None:
-    """Raise `StudyError` where the study's folder lacks a table: its queries would find no rows in it."""
+    """Raise `StudyError` where the study's folder lacks a table that its queries read: they would find no rows."""
     folder = study.folder / DATA
-    missing = [name for name in (*tables_to_save(), CASES) if not (folder / f"{name}.parquet").is_file()]
+    queries = [file.read_text(encoding="utf-8") for file in (study.folder / QUERIES).glob("*.sql")]
+    read = {name for sql in queries for name in tables_read([*tables_to_save(), CASES], sql)}
+    missing = [
+        name for name in (*tables_to_save(), CASES) if name in read and not (folder / f"{name}.parquet").is_file()
+    ]
     if missing:
         files = ", ".join(f"{name}.parquet" for name in missing)
         raise StudyError(f"{folder} lacks {files}; `--from data` writes the tables anew from the run folders")

@@ -1,45 +1,101 @@
-"""The text of a study as one self-contained page."""
+"""The text of a study as one self-contained page: contents, numbered figures and tables, all reachable by keyboard."""
 
 import re
 from base64 import b64encode
 from collections.abc import Mapping
+from functools import cache
 from html import escape
+from importlib.resources import files
+from itertools import pairwise
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from compare.render.picture import Picture
 from compare.study.text import FIGURES
 
-_IMAGE = re.compile(rf'<p><img src="{FIGURES}/([\w-]+)\.svg" alt="([^"]*)"\s*/?></p>')
-
-_STYLE = """
-body { max-width: 62rem; margin: 2rem auto; padding: 0 1.2rem; font: 16px/1.55 system-ui, sans-serif; color: #20242b; }
-h1, h2, h3 { line-height: 1.25; } h2 { margin-top: 2.6rem; border-top: 1px solid #d7dbe0; padding-top: 1.2rem; }
-table { border-collapse: collapse; font-size: 14px; display: block; overflow-x: auto; margin: 1rem 0; }
-th, td { padding: .25rem .6rem; border-bottom: 1px solid #d7dbe0; text-align: left; white-space: nowrap; }
-td[style*="right"], th[style*="right"] { text-align: right; font-variant-numeric: tabular-nums; }
-figure { margin: 1.2rem 0; } figure img { max-width: 100%; } figcaption { font-size: 14px; color: #5d6673; }
-pre { background: #f4f5f7; padding: .7rem; overflow-x: auto; font-size: 13px; } code { font-size: .92em; }
-details { margin: .6rem 0; } summary { cursor: pointer; color: #1f5a91; }
-@media print { 
-  details { display: none; } body { max-width: none; } figure, table { break-inside: avoid; }
-}
-"""
+_FIGURE = re.compile(
+    rf'<p><a id="(figure-\d+)"></a><a href="({FIGURES}/([\w-]+)\.svg)"><img src="[^"]*" alt="([^"]*)"\s*/?></a></p>\s*'
+    r"<p>(<strong>Figure .*?)</p>",
+    re.DOTALL,
+)
+_TABLE = re.compile(r"<table>(.*?)</table>", re.DOTALL)
+_CAPTION = re.compile(r'<p><a id="(table-\d+)"></a>(<strong>Table .*?)</p>\s*(<div class="scroll".*?</div>)', re.DOTALL)
+_NUMBER = re.compile(r"Table \d+(?=\.)")
+_MARKDOWN_LINK = re.compile(r'(<a href="(?!https?:)[^"#]*\.md(?:#[^"]*)?">.*?)(</a>)', re.DOTALL)
 
 
 def make_page(markdown: str, *, title: str, pictures: Mapping[str, Picture]) -> str:
-    """One HTML file: pictures are inside, and nothing is fetched."""
-    body = MarkdownIt("commonmark", {"html": True}).enable("table").render(markdown)
-
-    def put(match: re.Match[str]) -> str:
-        source = b64encode(pictures[match[1]].svg).decode("ascii")
-        return (
-            f'<figure><img src="data:image/svg+xml;base64,{source}" alt="{match[2]}">'
-            f"<figcaption>{match[2]}</figcaption></figure>"
-        )
-
+    """One HTML file: pictures are inside, each a link to its file in full size, and nothing is fetched."""
+    reader = MarkdownIt("commonmark", {"html": True}).enable("table")
+    tokens = reader.parse(markdown)
+    headings = _name_headings(tokens)
+    body = reader.renderer.render(tokens, reader.options, {})
+    body = _FIGURE.sub(lambda found: _figure(found, pictures), body)
+    body = _CAPTION.sub(_table, _TABLE.sub(_region, body))
+    body = body.replace("<pre>", '<pre tabindex="0">')
+    body = _MARKDOWN_LINK.sub(r"\1 (Markdown)\2", body)
+    style = files("compare.study").joinpath("page.css").read_text(encoding="utf-8")
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>\n'
-        f"<body>\n{_IMAGE.sub(put, body)}</body></html>\n"
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>\n{style}</style></head>\n'
+        f"<body>\n{_contents(headings)}\n<main>\n{body}</main>\n</body></html>\n"
     )
+
+
+@cache
+def slug(words: str) -> str:
+    """The anchor of a heading, as GitHub has it."""
+    return re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")
+
+
+def _name_headings(tokens: list[Token]) -> list[tuple[int, str, str]]:
+    """Give each heading its anchor; returns (level, anchor, words) of each."""
+    found: list[tuple[int, str, str]] = []
+    for token, inline in pairwise(tokens):
+        if token.type == "heading_open":
+            words = "".join(child.content for child in inline.children or () if child.type in ("text", "code_inline"))
+            anchor, often = slug(words), sum(slug(words) == slug(other) for _, _, other in found)
+            anchor = f"{anchor}-{often}" if often else anchor
+            token.attrSet("id", anchor)
+            found.append((int(token.tag[1:]), anchor, words))
+    return found
+
+
+def _contents(headings: list[tuple[int, str, str]]) -> str:
+    lines = [
+        f'<li class="level-{level}"><a href="#{anchor}">{escape(words)}</a></li>'
+        for level, anchor, words in headings
+        if level in (2, 3)
+    ]
+    return (
+        f'<nav aria-label="Contents"><details open><summary>Contents</summary><ol>{"".join(lines)}</ol></details></nav>'
+    )
+
+
+def _figure(found: re.Match[str], pictures: Mapping[str, Picture]) -> str:
+    anchor, path, name, alt, caption = found.groups()
+    source = b64encode(pictures[name].svg).decode("ascii")
+    return (
+        f'<figure id="{anchor}"><a href="{path}" aria-label="{anchor.replace("-", " ").capitalize()} in full size">'
+        f'<img src="data:image/svg+xml;base64,{source}" alt="{alt}"></a>'
+        f'<figcaption>{caption} <a href="{path}">Full size</a></figcaption></figure>'
+    )
+
+
+def _region(found: re.Match[str]) -> str:
+    """A table in a region that scrolls, with the keyboard too."""
+    label = _NUMBER.findall(found.string, 0, found.start())[-1:] or ["Table"]
+    table = f"<table>{_scopes(found[1])}</table>"
+    return f'<div class="scroll" role="region" tabindex="0" aria-label="{label[0]}">{table}</div>'
+
+
+def _table(found: re.Match[str]) -> str:
+    anchor, caption, region = found.groups()
+    return f'<figure id="{anchor}" class="table"><figcaption>{caption}</figcaption>{region}</figure>'
+
+
+def _scopes(inside: str) -> str:
+    """Headings of columns, and the first cell of each row as that of the row."""
+    inside = inside.replace("<th", '<th scope="col"').replace('<th scope="col"ead', "<thead")
+    return re.sub(r"(<tr>\s*)<td([^>]*)>(.*?)</td>", r'\1<th scope="row"\2>\3</th>', inside, flags=re.DOTALL)

@@ -11,16 +11,13 @@ from compare.render.figures import INK, draw_heading, heading_inches, save_figur
 from compare.render.picture import Picture
 from compare.render.units import bytes_text, time_text
 from compare.study.answers import Row
-from meshes.devices.mesh_spec import AXES
+from meshes.devices.mesh_spec import MeshSpec
 
 WIDE = 8.6
 """Inches."""
 
 ARMS: Mapping[str, tuple[str, str, str]] = {"jax": ("JAX", "#147a70", "o"), "torchxla": ("TorchXLA", "#b8442c", "s")}
 """Title, colour and marker of each framework."""
-
-PLANS = (INK, "#b8442c", "#0072b2", "#009e73", "#e69f00", "#6a56a5", "#5d6673")
-"""Colours of plans, in order."""
 
 DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
@@ -30,15 +27,33 @@ MODELLED = "Modelled from compiled programs, not measured; v6e, bf16"
 
 PHASES = ("prefill", "decode")
 
+SHOWN = ("llama-3.1-8b", "mixtral-8x7b")
+"""The models of figures that show two: one dense, one with experts."""
+
 BYTES = FuncFormatter(lambda value, _: bytes_text(value))
 RATE = FuncFormatter(lambda value, _: f"{bytes_text(value)}/s" if value else "0")
 TIME = FuncFormatter(lambda value, _: time_text(value))
 
+_TP, _PP, _EP, _CP, _SP = "#1f4e79", "#6a56a5", "#a6761d", "#d977b5", "#7d8590"
 _AXES: Mapping[str, tuple[str, str]] = {
-    "tp": ("#1f4e79", ""), "pp": ("#e69f00", "///"), "ep": ("#56b4e9", "..."), "cp": ("#009e73", "xxx"),
-    "dp": ("#cc79a7", "\\\\\\"),
+    "tp": (_TP, "o"), "pp": (_PP, "^"), "ep": (_EP, "D"), "cp": (_CP, "s"), "dp": ("#e69f00", "v")
 }  # fmt: skip
-_SEVERAL_AXES = ("#c3c9d1", "")
+_SEVERAL_AXES = ("#7d8590", "X")
+
+_PLANS: Mapping[frozenset[str], str] = {
+    frozenset({"tp"}): _TP, frozenset({"pp", "tp"}): _PP, frozenset({"ep"}): INK, frozenset({"ep", "tp"}): _EP,
+    frozenset({"cp", "tp"}): _CP, frozenset({"dp", "pp", "tp"}): "#8a8d1f",
+}  # fmt: skip
+_REPLICAS = {1: "#c3c9d1", 2: "#56b4e9", 4: "#e69f00", 8: "#c49a00"}
+"""Of plans of dp × tp, by tp."""
+
+
+def plan_colour(mesh: str) -> str:
+    """The colour of a plan, in every figure the same; none is a framework's."""
+    sizes = {axis: size for axis, size in MeshSpec.parse(mesh.partition("+")[0]).axes.items() if size > 1}
+    if "+" in mesh:
+        return _SP
+    return _REPLICAS.get(sizes["tp"], INK) if set(sizes) == {"dp", "tp"} else _PLANS.get(frozenset(sizes), "#c3c9d1")
 
 
 class Sheet:
@@ -76,12 +91,12 @@ def distinct(rows: Iterable[Row], *columns: str) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(tuple(str(getattr(row, name)) for name in columns) for row in rows))
 
 
-def sort_axes(axes: Sequence[str]) -> list[str]:
-    """Single axes as meshes list them, innermost first, then several at once."""
-    order = {axis: number for number, axis in enumerate(reversed(AXES))}
-    return sorted(axes, key=lambda word: (word.count(","), order.get(word.split(",")[0], len(order)), word))
+def name_rows(panel: Axes, names: Sequence[str], *, rows: int) -> None:
+    """Rows from above, with these names or none."""
+    panel.set_yticks(range(rows), names or [""] * rows, fontsize=7)
+    panel.set_ylim(rows - 0.5, -0.5)
 
 
 def axes_style(axes: str) -> tuple[str, str]:
-    """Colour and hatch of a parallelism."""
+    """Colour and marker of a parallelism."""
     return _AXES.get(axes, _SEVERAL_AXES)

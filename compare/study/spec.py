@@ -2,16 +2,17 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
 from compare.run.arms import DEFAULT_CONTROLS
 from compare.study.errors import StudyError
+from meshes.case import CHOICES
 from meshes.process.documents import read_toml
 from meshes.process.errors import MeshError
 
-_SHARED = ("topology", "controls", "batch", "seq")
+_SHARED = ("topology", "controls", "witnesses", "phases", "batch", "seq")
 """What the file may say once for all groups."""
 
 _BATCH, _SEQ = 8, 1024
@@ -28,6 +29,10 @@ class Group:
     topology: str
     """Of every mesh that names none; empty: the smallest slice."""
     controls: tuple[str, ...]
+    """Words of `compare.run --controls`."""
+    witnesses: tuple[str, ...]
+    """Names of `compare.run --witness`."""
+    phases: tuple[str, ...]
     batch: tuple[int, ...]
     seq: tuple[int, ...]
 
@@ -91,9 +96,19 @@ def _read_group(words: Mapping[str, object], *, path: Path, number: int) -> Grou
         meshes=_words(words["meshes"], f"{whose}: meshes"),
         topology=topology,
         controls=_words(words.get("controls", list(DEFAULT_CONTROLS)), f"{whose}: controls", some=False),
+        witnesses=_words(words.get("witnesses", []), f"{whose}: witnesses", some=False),
+        phases=_words(words.get("phases", list(CHOICES["phases"])), f"{whose}: phases"),
         batch=_sizes(words.get("batch", [_BATCH]), f"{whose}: batch"),
         seq=_sizes(words.get("seq", [_SEQ]), f"{whose}: seq"),
     )
+
+
+def choose_groups(study: Study, names: Sequence[str]) -> Study:
+    """The study with these groups alone.  Raises `StudyError` for a name that none has."""
+    known = {slug(group.name): group for group in study.groups}
+    if unknown := {name for name in names if slug(name) not in known}:
+        raise StudyError(f"no group is named {_list(unknown)}; there are {', '.join(known)}")
+    return replace(study, groups=tuple(known[slug(name)] for name in names))
 
 
 def sweep_commands(study: Study) -> Iterator[SweepCommand]:
@@ -106,6 +121,8 @@ def sweep_commands(study: Study) -> Iterator[SweepCommand]:
                 options=(
                     "--models", ",".join(group.models), "--meshes", ",".join(meshes), "--batch", str(batch),
                     "--seq", str(seq), "--controls", ",".join(group.controls) or "none",
+                    "--phases", ",".join(group.phases),
+                    *(("--witness", ",".join(group.witnesses)) if group.witnesses else ()),
                 ),
             )  # fmt: skip
 

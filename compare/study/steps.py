@@ -5,47 +5,46 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from compare.render.figures import COMPUTE, INK
 from compare.render.picture import Picture
-from compare.study.answers import Answer, Row
+from compare.study.answers import Answer, Row, percent
 from compare.study.sheet import (
     ARMS,
     COUNTED,
     MODELLED,
     PHASES,
+    SHOWN,
     TIME,
     Sheet,
     distinct,
+    name_rows,
+    plan_colour,
 )
 
 
 def hidden(answer: Answer) -> Picture:
-    """Compute, hidden and exposed communication and idle time of each step, as shares of it."""
+    """Compute, hidden and exposed communication and idle time of each step of the dense model, as shares of it."""
     parts = (("compute alone", COMPUTE, ""), ("communication, hidden", "#7fb2d9", "///"),
              ("communication, exposed", "#1f4e79", ""), ("idle", "#eceef1", ""))  # fmt: skip
-    models = [model for (model,) in distinct(answer, "model")]
-    bars = {model: distinct(answer.where(model=model), "mesh", "arm") for model in models}
-    high = sum(0.17 * len(bars[model]) + 0.58 for model in models) + 0.3
-    sheet, top = Sheet("Where a step's time goes", label=MODELLED, high=high), 0.0
-    for model in models:
-        height = 0.17 * len(bars[model])
-        names = [f"{mesh}  {ARMS[arm][0]}" for mesh, arm in bars[model]]
-        for number, phase in enumerate(PHASES):
-            panel = sheet.panel(1.55 + number * 3.6, top + 0.28, 3.2, height)
-            rows = [answer.where(model=model, phase=phase, mesh=mesh, arm=arm).rows for mesh, arm in bars[model]]
-            shares = np.array([_shares(found[0]) if found else (0.0, 0.0, 0.0, 0.0) for found in rows])
-            left = np.zeros(len(names))
-            for (label, colour, hatch), widths in zip(parts, shares.T, strict=True):
-                panel.barh(range(len(names)), widths, left=left, color=colour, hatch=hatch, edgecolor="white",
-                           linewidth=0, height=0.78, label=label)  # fmt: skip
-                left += widths
-            panel.set_yticks(range(len(names)), [""] * len(names) if number else names, fontsize=6.5)
-            panel.invert_yaxis()
-            panel.set_xlim(0, 1)
-            panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
-            panel.set_title(f"{model}, {phase}", loc="left")
-        top += height + 0.58
+    here = answer.where(model=SHOWN[0])
+    bars = distinct(here, "mesh", "arm")
+    sheet = Sheet(f"Where a step's time goes: {SHOWN[0]}", label=MODELLED, high=0.2 * len(bars) + 1.2)
+    names = [f"{mesh}  {ARMS[arm][0]}" for mesh, arm in bars]
+    for number, phase in enumerate(PHASES):
+        panel = sheet.panel(1.55 + number * 3.6, 0.28, 3.2, 0.2 * len(bars))
+        rows = [here.where(phase=phase, mesh=mesh, arm=arm).rows for mesh, arm in bars]
+        shares = np.array([_shares(found[0]) if found else (0.0, 0.0, 0.0, 0.0) for found in rows])
+        left = np.zeros(len(names))
+        for (label, colour, hatch), widths in zip(parts, shares.T, strict=True):
+            panel.barh(range(len(names)), widths, left=left, color=colour, hatch=hatch, edgecolor="white",
+                       linewidth=0, height=0.78, label=label)  # fmt: skip
+            left += widths
+        name_rows(panel, [] if number else names, rows=len(names))
+        panel.set_xlim(0, 1)
+        panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
+        panel.set_title(phase, loc="left")
+        panel.set_xlabel("share of the step")
     sheet.add_legend(columns=4)
-    return sheet.save("hidden", "Shares of one modelled step: compute alone, communication behind compute, exposed "
-                      "communication, idle")  # fmt: skip
+    return sheet.save("hidden", f"Shares of one modelled step of {SHOWN[0]}: compute alone, communication behind "
+                      "compute, exposed communication, idle")  # fmt: skip
 
 
 def _shares(row: Row) -> tuple[float, float, float, float]:
@@ -55,71 +54,73 @@ def _shares(row: Row) -> tuple[float, float, float, float]:
 
 
 def frameworks(answer: Answer) -> Picture:
-    """What TorchXLA moves over what the plan requires, by model and plan; its einsum control beside it."""
+    """What TorchXLA moves over what the plan requires: a row for each model, a mark for each plan."""
     here = answer.where(arm="torchxla", cell=["tpu", "tpu+einsum"])
-    looks = {"tpu": (ARMS["torchxla"][1], "s", "its own attention call"), "tpu+einsum": ("#147a70", "o", "as einsum")}
     models = distinct(here, "topology", "model")
-    plans = {
-        each: [mesh for (mesh,) in distinct(here.where(topology=each[0], model=each[1]), "mesh")] for each in models
-    }
-    high = sum(0.2 * len(each) + 0.55 for each in plans.values()) + 0.4
-    sheet, top = Sheet("TorchXLA: emitted ÷ inherent bytes, by plan", label=COUNTED, high=high), 0.0
-    furthest = 1.1 * max([2.0, *here.where(phase="prefill").numbers("emitted_over_inherent")])
-    for (topology, model), meshes in plans.items():
-        for number, phase in enumerate(PHASES):
-            panel = sheet.panel(1.0 + number * 3.85, top + 0.28, 3.4, 0.2 * len(meshes))
-            panel.axvline(1, color=INK, linewidth=1, linestyle=(0, (4, 2)))
-            for row, mesh in enumerate(meshes):
-                for each in here.where(topology=topology, model=model, mesh=mesh, phase=phase):
-                    if each.emitted_over_inherent is not None:
-                        colour, marker, label = looks[str(each.cell)]
-                        panel.plot([each.number("emitted_over_inherent")], [row], marker, color=colour, markersize=4.5,
-                                   markerfacecolor=colour if each.cell == "tpu" else "white", label=label)  # fmt: skip
-            panel.set_yticks(range(len(meshes)), [""] * len(meshes) if number else meshes, fontsize=7)
-            panel.set_ylim(len(meshes) - 0.5, -0.5)
-            panel.set_xscale("log" if phase == "decode" else "linear")
-            panel.set_xlim(*((0.6, 2000.0) if phase == "decode" else (0.9, furthest)))
-            panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} ×"))
-            panel.xaxis.set_minor_locator(NullLocator())
-            panel.set_title(f"{model} on {topology}, {phase}", loc="left")
-        top += 0.2 * len(meshes) + 0.55
-    sheet.add_legend(columns=2)
-    return sheet.save("frameworks", "Bytes that TorchXLA emits over those that the plan requires, with its own "
-                      "attention call and with the same attention written as einsum")  # fmt: skip
+    sheet = Sheet("TorchXLA: emitted ÷ inherent bytes, by plan", label=COUNTED, high=0.42 * len(models) + 1.75)
+    ratios = here.numbers("emitted_over_inherent")
+    for number, phase in enumerate(PHASES):
+        panel = sheet.panel(1.85 + number * 3.4, 0.28, 3.05, 0.42 * len(models))
+        panel.axvline(1, color=INK, linewidth=1, linestyle=(0, (4, 2)))
+        for row, (topology, model) in enumerate(models):
+            for each in here.where(topology=topology, model=model, phase=phase):
+                if each.emitted_over_inherent is not None:
+                    own = each.cell == "tpu"
+                    colour = plan_colour(str(each.mesh))
+                    panel.plot([each.number("emitted_over_inherent")], [row + (-0.15 if own else 0.2)],
+                               "s" if own else "o", color=colour, markersize=5,
+                               markerfacecolor=colour if own else "none",
+                               label=str(each.mesh) if own else None)  # fmt: skip
+        panel.set_xscale("log")
+        panel.set_xlim(min(ratios) / 1.6, max(ratios) * 1.6)
+        panel.xaxis.set_major_locator(LogLocator(numticks=6))
+        panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} ×"))
+        panel.xaxis.set_minor_locator(NullLocator())
+        names = [f"{model} {topology}" for topology, model in models]
+        name_rows(panel, [] if number else names, rows=len(names))
+        panel.grid(axis="y", color="#eceef1")
+        panel.set_title(phase, loc="left")
+        panel.set_xlabel("bytes sent ÷ bytes required")
+    sheet.add_legend(columns=6)
+    return sheet.save("frameworks", "Bytes that TorchXLA emits over those that the plan requires: upper row, filled, "
+                      "its own attention call; lower row, hollow, the same attention written as einsum; a colour for "
+                      "each plan; logarithmic")  # fmt: skip
 
 
 def plans(answer: Answer) -> Picture:
     """The step of each framework's fastest plan, named, by model and phase."""
     shown = distinct(answer, "topology", "model")
-    sheet = Sheet("The fastest plan of each framework", label=MODELLED, high=0.34 * len(shown) + 1.0)
+    sheet = Sheet("The fastest plan of each framework", label=MODELLED, high=0.4 * len(shown) + 1.15)
     for number, phase in enumerate(PHASES):
-        panel = sheet.panel(1.85 + number * 3.45, 0.3, 2.9, 0.34 * len(shown))
+        panel = sheet.panel(1.85 + number * 3.45, 0.3, 2.75, 0.4 * len(shown))
         for row, (topology, model) in enumerate(shown):
             for each in answer.where(topology=topology, model=model, phase=phase):
                 for at, (arm, (title, colour, marker)) in enumerate(ARMS.items()):
                     step, mesh = each.number(f"{arm}_step_ns"), str(getattr(each, f"{arm}_mesh"))
-                    place = row + (at - 0.5) * 0.38
+                    place, words = row + (at - 0.5) * 0.4, f"{mesh}, {percent(each.number(f'{arm}_holds_share'))}"
                     panel.plot([step], [place], marker, color=colour, markersize=5, label=title)
-                    panel.annotate(mesh, (step, place), (6, 0), textcoords="offset points", va="center", fontsize=6.5)
+                    panel.annotate(words, (step, place), (6, 0), textcoords="offset points", va="center", fontsize=6.5,
+                                   color=plan_colour(mesh), weight="bold")  # fmt: skip
         panel.set_xscale("log")
         low, high = panel.get_xlim()
-        panel.set_xlim(low, high * 2.2)
+        panel.set_xlim(low / 1.2, high * 6)
         panel.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
         panel.xaxis.set_major_formatter(TIME)
         panel.xaxis.set_minor_locator(NullLocator())
         names = [f"{model} {topology}" for topology, model in shown]
-        panel.set_yticks(range(len(shown)), [""] * len(shown) if number else names, fontsize=7)
-        panel.set_ylim(len(shown) - 0.4, -0.6)
+        name_rows(panel, [] if number else names, rows=len(names))
         panel.grid(axis="y", color="#eceef1")
         panel.set_title(phase, loc="left")
+        panel.set_xlabel("modelled step")
     sheet.add_legend(columns=2)
-    return sheet.save("plans", "Modelled step of the fastest plan of each framework, by model and slice")
+    return sheet.save("plans", "Modelled step of the fastest plan of each framework, by model and slice; beside it the "
+                      "plan, and in how many draws of the model's errors it is the fastest; logarithmic")  # fmt: skip
 
 
 def slices(answer: Answer) -> Picture:
     """The same plan on one slice and on two."""
     shown, topologies = distinct(answer, "model", "mesh"), [each for (each,) in distinct(answer, "topology")]
-    sheet = Sheet("16 chips as one slice and as two", label=MODELLED, high=0.62 * len(shown) + 1.0)
+    sheet = Sheet("16 chips as one slice and as two", label=MODELLED, high=0.62 * len(shown) + 1.1)
     for number, phase in enumerate(PHASES):
         panel = sheet.panel(1.75 + number * 3.5, 0.3, 3.0, 0.62 * len(shown))
         for row, (model, mesh) in enumerate(shown):
@@ -133,9 +134,9 @@ def slices(answer: Answer) -> Picture:
         panel.xaxis.set_major_formatter(TIME)
         panel.locator_params(axis="x", nbins=4)
         names = [f"{model} {mesh}" for model, mesh in shown]
-        panel.set_yticks(range(len(shown)), [""] * len(shown) if number else names, fontsize=7)
-        panel.invert_yaxis()
-        panel.set_title(f"{phase}: step", loc="left")
+        name_rows(panel, [] if number else names, rows=len(names))
+        panel.set_title(phase, loc="left")
+        panel.set_xlabel("modelled step")
     sheet.add_legend(columns=4)
     return sheet.save("slices", "Modelled step of the same plan on 16 chips of one slice and on two slices of 8")
 
@@ -158,9 +159,9 @@ def bubbles(answer: Answer) -> Picture:
         panel.set_xlim(0, None)
         panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
         names = [f"{pp} stages, {microbatches} microbatches" for pp, microbatches in shown]
-        panel.set_yticks(range(len(shown)), [""] * len(shown) if number else names, fontsize=7)
-        panel.set_ylim(len(shown) - 0.4, -0.6)
+        name_rows(panel, [] if number else names, rows=len(names))
         panel.set_title(phase, loc="left")
+        panel.set_xlabel("share of the step")
     sheet.add_legend(columns=3)
     return sheet.save("bubbles", "Share of a modelled step in which a stage computes on no microbatch, over all "
                       "programs; a bar where GPipe's share of the ticks is")  # fmt: skip

@@ -1,10 +1,11 @@
 """A study's text: Markdown whose numbers, tables and figures come from queries.
 
 In the text: `rows("name")` is the answer of queries/name.sql or of a query that ships with `compare.query`; `table`,
-`figure` and `query` show one; `claim(condition, "words")` gives the words, and is an error where the condition does
-not hold, so that no sentence outlives its data.
+`figure` and `query` show one; `see("name")` names a figure or a table by its number; `claim(condition, "words")` gives
+the words, and is an error where the condition does not hold, so that no sentence outlives its data.
 """
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +17,12 @@ from compare.study.errors import StudyError
 
 FIGURES = "figures"
 """The folder of the pictures, beside the text."""
+
+MOST_ROWS = 8
+"""Of a table that is open; a longer one is folded."""
+
+_SEE = "\ue000{}\ue001"
+"""A mark for the number of a figure or table, which may come later in the text."""
 
 
 @dataclass(slots=True)
@@ -36,11 +43,22 @@ class Text:
     """The folder of the data, as a reader types it."""
     pictures: dict[str, Picture] = field(default_factory=dict)
     """Those drawn so far, by name."""
+    numbers: dict[str, str] = field(default_factory=dict)
+    """Name of a figure or table -> `figure-3`, `table-1`."""
 
     def table(
-        self, answer: Answer | Sequence[Row], columns: Mapping[str, str], *, bold: Callable[[Row], bool] | None = None
+        self,
+        answer: Answer | Sequence[Row],
+        columns: Mapping[str, str],
+        *,
+        name: str,
+        caption: str,
+        bold: Callable[[Row], bool] | None = None,
     ) -> str:
-        """A Markdown table of these columns: column -> its heading."""
+        """A numbered Markdown table of these columns: column -> its heading.  A long one is folded.
+
+        name: by which `see` finds it.
+        """
         rows = list(answer)
         numeric = {
             name for name in columns if rows and all(isinstance(getattr(row, name), int | float | None) for row in rows)
@@ -48,15 +66,45 @@ class Text:
         head = "| " + " | ".join(columns.values()) + " |"
         rule = "|" + "|".join("---:" if name in numeric else "---" for name in columns) + "|"
         lines = ["| " + " | ".join(_cell(name, row, bold) for name in columns) + " |" for row in rows]
-        return "\n".join([head, rule, *lines])
+        table = "\n".join([head, rule, *lines])
+        anchor = self._number("table", name)
+        title = f"Table {anchor.rpartition('-')[2]}."
+        if len(rows) <= MOST_ROWS:
+            return f'<a id="{anchor}"></a>**{title}** {caption}\n\n{table}'
+        summary = f"<b>{title}</b> {caption} {len(rows)} rows."
+        return f'<a id="{anchor}"></a>\n<details><summary>{summary}</summary>\n\n{table}\n\n</details>'
 
     def figure(self, name: str) -> str:
-        """The figure of a query, with its caption."""
+        """The figure of a query, numbered, with its caption and a link to itself in full size."""
         if name not in self.names:
             raise StudyError(f"no figure is named {name}; there are {', '.join(self.names)}")
         if name not in self.pictures:
             self.pictures[name] = self.draw(name)
-        return f"![{self.pictures[name].caption}]({FIGURES}/{name}.svg)"
+        anchor, path, caption = self._number("figure", name), f"{FIGURES}/{name}.svg", self.pictures[name].caption
+        title = f"Figure {anchor.rpartition('-')[2]}."
+        return f'<a id="{anchor}"></a>[![{caption}]({path})]({path})\n\n**{title}** {caption}'
+
+    def see(self, name: str) -> str:
+        """A link to a figure or table, by its number."""
+        return _SEE.format(name)
+
+    def fill_in_numbers(self, words: str) -> str:
+        """The text with the numbers of what is shown in it.  Raises `StudyError` for what is not."""
+
+        def link(match: re.Match[str]) -> str:
+            if match[1] not in self.numbers:
+                raise StudyError(f"the text refers to {match[1]}, which is no figure or table of it")
+            kind, _, number = self.numbers[match[1]].partition("-")
+            return f"[{kind} {number}](#{kind}-{number})"
+
+        return re.sub(_SEE.format("(.*?)"), link, words)
+
+    def _number(self, kind: str, name: str) -> str:
+        if name in self.numbers:
+            raise StudyError(f"the text has two figures or tables named {name}")
+        taken = sum(number.startswith(kind) for number in self.numbers.values())
+        self.numbers[name] = f"{kind}-{taken + 1}"
+        return self.numbers[name]
 
     def query(self, name: str) -> str:
         """How to ask the same, folded away."""
@@ -82,10 +130,11 @@ def render_text(template: str, text: Text) -> str:
     )
     environment.filters |= FORMATS
     environment.globals |= {
-        "rows": text.answers, "table": text.table, "figure": text.figure, "query": text.query, "claim": claim,
+        "rows": text.answers, "table": text.table, "figure": text.figure, "query": text.query, "see": text.see,
+        "claim": claim,
     }  # fmt: skip
     try:
-        return environment.from_string(template).render()
+        return text.fill_in_numbers(environment.from_string(template).render())
     except TemplateError as error:
         line = getattr(error, "lineno", None)
         raise StudyError(f"the text cannot be filled in{f', line {line}' if line else ''}: {error}") from None

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from compare.run.arms import parse_arms, parse_controls, parse_options
+from compare.run.arms import parse_arms, parse_controls, parse_options, parse_witnesses
 from compare.run.cli.case_options import listing
 from compare.sweep import progress, sweep
 from compare.sweep.engines.engines import ENGINES
@@ -24,7 +24,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     out = options.out if "out" in options else Path("sweeps") / sweep.name_sweep(cases, arms=arms)
     controls = (*parse_controls(options.controls), *parse_options(options.options))
     work = sweep.Work(
-        out=out, arms=arms, controls=controls, engine=ENGINES[options.engine],
+        out=out, arms=arms, controls=controls, witnesses=parse_witnesses(options.witness, arms=arms),
+        engine=ENGINES[options.engine],
         at_once=getattr(options, "jobs", None), timeout_s=options.timeout, no_cache=options.no_cache,
         pages=not options.no_pages,
     )  # fmt: skip

@@ -210,11 +210,7 @@ def _ratios(results: Sequence[ResultRow]) -> Iterator[tuple[float, ResultRow, st
 
 
 def _phase(phase: PhaseReport) -> PhaseSummary:
-    entries = {
-        (arm, program.cell): program
-        for arm, programs in phase.arms.items()
-        for program in (programs.default, *programs.controls.values())
-    }
+    entries = {(arm, program.cell): program for arm, programs in phase.arms.items() for program in programs.compiled}
     programs = [_program(line, phase, entries[line.arm, line.cell]) for line in phase.headline]
     return {"inherent_total": phase.inherent_total, "programs": programs}
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compare.report.compiler_options import OPTIONS
+from compare.report.witnesses import WITNESSES
 from compare.run import scheduler
 from compare.run.arms import ARMS, DEFAULT_CONTROLS
 from compare.run.cli.case_options import add_list, add_step, read_case, seconds
@@ -66,6 +67,8 @@ def _add_work(parser: Parser) -> None:
     add("--arm", metavar="LIST", default=",".join(ARMS), help="comma-separated frameworks")
     controls = "ablations of each case, as in compare.run; or all, or none"
     add("--controls", metavar="LIST", default=",".join(DEFAULT_CONTROLS), help=controls)
+    witness = f"also compile third-party models for the cases that they take: {', '.join(WITNESSES)}"
+    add("--witness", metavar="LIST", default="", help=witness)
     add("--out", metavar="DIR", type=Path, default=argparse.SUPPRESS, help=out)
     add(
         "--jobs",

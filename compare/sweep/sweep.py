@@ -50,6 +50,8 @@ class Work:
     arms: Sequence[str]
     controls: Sequence[str] = DEFAULT_CONTROLS
     """Further programs of each case: words of `arms.CONTROLS`."""
+    witnesses: Sequence[str] = ()
+    """Other people's programs for each case: names in `WITNESSES`.  One that refuses a case does not fail it."""
     engine: Engine
     at_once: int | None
     timeout_s: float
@@ -90,7 +92,10 @@ def run(combinations: Sequence[Combination], work: Work, *, notify: Notify) -> l
         cases = {
             work.place(combination.case).name: combination.case for combination in combinations if combination.case
         }
-        keys = {name: digest_inputs(case, work.arms, controls=work.controls) for name, case in cases.items()}
+        keys = {
+            name: digest_inputs(case, work.arms, controls=work.controls, witnesses=work.witnesses)
+            for name, case in cases.items()
+        }
         ended: dict[str, CaseEnd] = {}
         for name in cases:
             notify(name, "waiting", 0)
@@ -113,8 +118,8 @@ def run(combinations: Sequence[Combination], work: Work, *, notify: Notify) -> l
 
 def _request(case: Case, work: Work) -> CaseRequest:
     return make_request(
-        case, arms=work.arms, controls=work.controls, timeout_s=work.timeout_s, no_cache=work.no_cache,
-        before=work.place(case).absolute(), pages=work.pages,
+        case, arms=work.arms, controls=work.controls, witnesses=work.witnesses, timeout_s=work.timeout_s,
+        no_cache=work.no_cache, before=work.place(case).absolute(), pages=work.pages,
     )  # fmt: skip
 
 
@@ -177,13 +182,15 @@ def _alone_in(out: Path) -> Iterator[Path]:
 REPORT, PAGE = "report.json", "report.html"
 
 
-def digest_inputs(case: Case, arms: Sequence[str], *, controls: Sequence[str] = DEFAULT_CONTROLS) -> str:
-    """A digest of all inputs of a run: case, arms, controls, sources, versions, environment."""
+def digest_inputs(
+    case: Case, arms: Sequence[str], *, controls: Sequence[str] = DEFAULT_CONTROLS, witnesses: Sequence[str] = ()
+) -> str:
+    """A digest of all inputs of a run: case, arms, controls, witnesses, sources, versions, environment."""
     programs = [
-        [cell.name, lower_task(cell.case_of(case.at(phases=(phase,))), arm).key]
+        [cell.name, lower_task(cell.case_of(case.at(phases=(phase,))), arm, lowering=cell.lowering).key]
         for arm in map(find_arm, arms)
         for phase in case.phases
-        for cell in arm.cells(case, controls=controls)
+        for cell in arm.cells(case, controls=controls, witnesses=witnesses)
     ]
     compiler = read_versions(COMPILER)
     return make_key({"case": case.to_dict(), "programs": programs, "compiler": compiler, "sources": _sources()})

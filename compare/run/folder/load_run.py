@@ -11,7 +11,7 @@ from compare.passes import archive
 from compare.report.build import build_report
 from compare.report.model.about import About
 from compare.report.model.report import Report
-from compare.report.programs import DAMAGED, GOOD, MISSING, JudgedProgram, Key, ProgramResult, judge_programs
+from compare.report.programs import DAMAGED, GOOD, MISSING, REFUSED, JudgedProgram, Key, ProgramResult, judge_programs
 from compare.report.witnesses import WITNESSES
 from compare.run.arms import ARMS, MEASURED
 from compare.run.errors import WorkError
@@ -82,12 +82,16 @@ def is_judged(report: Report) -> bool:
     return any(row.wire_bytes is not None for phase in report.phases.values() for row in phase.headline)
 
 
-def is_complete(report: Report) -> bool:
-    """Whether every available program was compiled and judged, and every executed one has times."""
+def is_complete(report: Report, *, may_refuse: Collection[str] = ()) -> bool:
+    """Whether every available program was compiled and judged, and every executed one has times.
+
+    may_refuse: cells whose program may be refused.
+    """
     rows = [row for phase in report.phases.values() for row in phase.headline]
     arms = [programs for phase in report.phases.values() for programs in phase.arms.values()]
     profiles = [program for programs in arms for program in programs.profiles.values()]
-    return all(row.status in GOOD for row in rows) and all(program.timing for program in profiles)
+    good = (row.status in GOOD or (row.status == REFUSED and row.cell in may_refuse) for row in rows)
+    return all(good) and all(program.timing for program in profiles)
 
 
 def read_run(folder: Path) -> Run:

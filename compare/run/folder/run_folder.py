@@ -18,12 +18,13 @@ from compare.report.model.codec import JsonObject
 from compare.run.arms import ARMS, Arm
 from compare.run.cache import file_digest
 from compare.run.folder import replace_folder
+from compare.run.folder.made_by import MADE_BY, describe_maker
 from compare.run.folder.replace_folder import CASE
 from compare.run.folder.timelines import POWER, SIMULATION
 from compare.run.folder.untrusted_paths import is_inside, list_cells
 from compare.run.results import Outcome
 from compare.run.scheduler import PROCESS, cores
-from compare.run.tasks import PROFILES, strip_prefixes
+from compare.run.tasks import PROFILES, ROOT, strip_prefixes
 from compare.timing.errors import TimingError
 from compare.timing.join.programs import read_protos
 from compare.timing.xplane import reader
@@ -70,7 +71,8 @@ def _holds_programs(folder: Path) -> bool:
 def write_cells(folder: Path, *, case: Case, outcomes: Sequence[Outcome]) -> None:
     """Write the case, and each cell's results under `<arm>/<phase>/<cell>/`, as far as it got."""
     programs = [f"{outcome.arm}/{outcome.phase}/{outcome.cell}" for outcome in outcomes]
-    (folder / CASE).write_text(json.dumps(case.to_dict() | {PROGRAMS: programs}, indent=1) + "\n")
+    words = case.to_dict() | {PROGRAMS: programs, MADE_BY: describe_maker(ROOT)}
+    (folder / CASE).write_text(json.dumps(words, indent=1) + "\n")
     for outcome in outcomes:
         cell = folder / outcome.arm / outcome.phase / outcome.cell
         cell.mkdir(parents=True)

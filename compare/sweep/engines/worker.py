@@ -39,6 +39,8 @@ class CaseRequest(TypedDict):
     arms: list[str]
     controls: list[str]
     """Words of `arms.CONTROLS`."""
+    witnesses: list[str]
+    """Names in `WITNESSES`."""
     timeout_s: float
     no_cache: bool
     before: str
@@ -55,20 +57,20 @@ class CaseResult(TypedDict):
     judged: bool
     """Whether any program was."""
     complete: bool
-    """Whether every program was."""
+    """Whether every program was, but for witnesses that refused the case."""
 
 
 def make_request(
     case: Case, *, arms: Sequence[str], controls: Sequence[str], timeout_s: float, no_cache: bool, before: Path,
-    pages: bool = True,
+    pages: bool = True, witnesses: Sequence[str] = (),
 ) -> CaseRequest:  # fmt: skip
     """The request of a worker.
 
     before: where an earlier run of the case may be, whose measurements are kept.  pages: draw its page and figures.
     """
     return {
-        "case": case.to_dict(), "arms": list(arms), "controls": list(controls), "timeout_s": timeout_s,
-        "no_cache": no_cache, "before": str(before), "pages": pages,
+        "case": case.to_dict(), "arms": list(arms), "controls": list(controls), "witnesses": list(witnesses),
+        "timeout_s": timeout_s, "no_cache": no_cache, "before": str(before), "pages": pages,
     }  # fmt: skip
 
 
@@ -89,14 +91,14 @@ def _run(out: Path, drawing: "_Drawing") -> None:
     with cache.open_cache(bypass=words["no_cache"]) as kept:
         outcomes = scheduler.run_case(
             case, arms=[find_arm(name) for name in words["arms"]], cache=kept,
-            notify=_Notifier(case, words["arms"], words["controls"]).update, controls=words["controls"],
+            notify=_Notifier(case, words).update, controls=words["controls"], witnesses=words["witnesses"],
             timeout_s=words["timeout_s"], at_once=words["at_once"],
         )  # fmt: skip
         run_folder.write_cells(run, case=case, outcomes=outcomes)
     run_folder.carry_measured(Path(words["before"]), run)
     _say("judge and draw")
     report = drawing.judge(run, pages=words["pages"])
-    result = CaseResult(judged=is_judged(report), complete=is_complete(report))
+    result = CaseResult(judged=is_judged(report), complete=is_complete(report, may_refuse=words["witnesses"]))
     atomic_files.write_text(out / MADE, json.dumps(result))
     _say(DONE)
 
@@ -130,8 +132,11 @@ class _Drawing:
 class _Notifier:
     """Reports on stdout how many programs are finished, and the current step."""
 
-    def __init__(self, case: Case, arms: Sequence[str], controls: Sequence[str]):
-        self._total = len(case.phases) * sum(len(ARMS[name].cells(case, controls=controls)) for name in arms)
+    def __init__(self, case: Case, words: CaseRequest):
+        cells = (
+            ARMS[name].cells(case, controls=words["controls"], witnesses=words["witnesses"]) for name in words["arms"]
+        )
+        self._total = len(case.phases) * sum(map(len, cells))
         self._ended: set[tuple[str, str, str]] = set()
         self._last = ""
 

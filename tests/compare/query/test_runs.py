@@ -6,7 +6,9 @@ import shutil
 import pytest
 
 from compare.query import query_runs
+from compare.query.engine import save_tables
 from compare.query.errors import QueryError
+from compare.query.saved import read_source
 from tests.compare.query.run_folders import write_run
 from tests.places import EXAMPLE
 
@@ -31,6 +33,43 @@ def test_the_words_of_a_program_are_its_own_and_not_those_of_the_case():
     assert rows.fetchall() == [("tpu+einsum", "einsum")]
     rows = query_runs("select distinct dtype from collectives order by dtype", EXAMPLE)
     assert rows.fetchall() == [("bf16",), ("s32",)]
+
+
+VERSIONS = [
+    "wirediff",
+    "wirediff_commit",
+    "date",
+    "libtpu",
+    "jaxlib",
+    "jax",
+    "flax",
+    "torch",
+    "torch_xla",
+    "transformers",
+]
+
+
+def test_what_made_a_run_is_of_its_default_programs_and_witnesses(tmp_path):
+    made = {"wirediff": "0.1.0", "wirediff_commit": "6e20819ac5fa", "date": "2026-11-24"}
+    run = write_run(tmp_path / "new")
+    case = json.loads((run / "case.json").read_text()) | {"made_by": made}
+    (run / "case.json").write_text(json.dumps(case))
+    for cell, versions in {
+        "jax/prefill/tpu": {"jax": "0.10.2", "libtpu": "0.0.42.1"},
+        "jax/decode/tpu": {"jax": "0.10.3", "libtpu": "0.0.42.1"},
+        "torchxla/decode/tpu+libtpu-0.0.41": {"libtpu": "0.0.41"},  # a control's is its own
+        "torchxla/decode/hf-torchxla": {"transformers": "5.23.0", "libtpu": "0.0.42.1"},
+    }.items():
+        (run / cell).mkdir(parents=True)
+        (run / cell / "about.json").write_text(json.dumps({"status": "ok", "versions": versions}))
+    (run / "torchxla/decode/tpu").mkdir()
+    (run / "torchxla/decode/tpu/about.json").write_text("{")  # damaged
+    write_run(tmp_path / "old", mesh="tp8")
+    rows = query_runs(f"select {', '.join(VERSIONS)} from runs order by run", tmp_path).fetchall()
+    known = ("0.1.0", "6e20819ac5fa", "2026-11-24", "0.0.42.1", None, "0.10.2, 0.10.3", None, None, None, "5.23.0")
+    assert rows == [known, (None,) * 10]
+    save_tables(read_source([tmp_path]), tmp_path / "saved")
+    assert query_runs(f"select {', '.join(VERSIONS)} from runs order by run", tmp_path / "saved").fetchall() == rows
 
 
 def test_slices_sequence_parallelism_and_experts_are_columns(tmp_path):

@@ -16,6 +16,7 @@ import pytest
 from compare.run import scheduler, tasks
 from compare.run.arms import Cell
 from compare.run.cache import Cache
+from compare.run.processes import ProcessEnd, Reason
 from meshes.case import Case
 from meshes.process.errors import MeshError
 from tests.places import ROOT
@@ -237,3 +238,20 @@ def test_a_control_that_is_not_offered_says_why_and_is_no_failure(toy, case, tmp
     # The default program is what was asked for: there it is a refusal.
     monkeypatch.setenv("TOY_DOES", "decode+native=decline")
     assert run(case.at(seq=2048), toy, Cache(tmp_path / "cache"))[0].status == "refused"
+
+
+@pytest.mark.parametrize(
+    ("cell", "reason", "status"),
+    [
+        ("tunix", Reason(kind="does not fit", needed_bytes=2**40, available_bytes=2**34), "refused"),
+        ("tunix", None, "failed"),
+        ("tpu", Reason(kind="does not fit", needed_bytes=2**40, available_bytes=2**34), "failed"),
+    ],
+)
+def test_a_witness_that_gives_its_reason_has_refused(toy, case, tmp_path, cell, reason, status):
+    job = scheduler._Job(toy, Cell(cell), case, False)
+    run = scheduler._Run([job], cache=Cache(tmp_path), notify=lambda event: None, timeout_s=9, at_once=1)
+    task = scheduler._Task(job, job.step())
+    run.begun[task] = tmp_path / "begun"
+    run._finish(task, ProcessEnd(status="failed", error="it needs more", seconds=1, peak_bytes=0, reason=reason))
+    assert run.ended[job].status == status

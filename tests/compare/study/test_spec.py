@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from compare.study.errors import StudyError
-from compare.study.spec import read_study, sweep_commands
+from compare.study.spec import choose_groups, read_study, sweep_commands
 
 WORDS = """
 title = "Two models"
@@ -23,6 +23,8 @@ name = "one long prompt"
 models = ["qwen3-4b"]
 meshes = ["cp2tp4"]
 controls = []
+witnesses = ["hf-torchxla", "tunix"]
+phases = ["decode"]
 batch = 1
 seq = [1024, 32768]
 """
@@ -44,9 +46,23 @@ def test_a_group_is_a_sweep_for_each_batch_and_sequence(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert commands["dense-plans-8-chips/b8-s1024"] == (
         "--models", "qwen3-4b,phi-4", "--meshes", "tp8@v6e:2x4,dp2tp4@v5e:2x4", "--batch", "8", "--seq", "1024",
-        "--controls", "attention",
+        "--controls", "attention", "--phases", "prefill,decode",
     )  # fmt: skip
-    assert commands["one-long-prompt/b1-s32768"][-1] == "none"
+    assert commands["one-long-prompt/b1-s32768"][-6:] == (
+        "--controls", "none", "--phases", "decode", "--witness", "hf-torchxla,tunix",
+    )  # fmt: skip
+
+
+def test_a_control_is_a_word_that_the_sweep_knows_and_the_study_does_not(tmp_path: Path) -> None:
+    study = read_study(study_file(tmp_path, WORDS.replace('["attention"]', '["a-later-one"]')))
+    assert next(sweep_commands(study)).options[9] == "a-later-one"
+
+
+def test_one_group_is_chosen_by_its_name(tmp_path: Path) -> None:
+    study = read_study(study_file(tmp_path, WORDS))
+    assert [group.name for group in choose_groups(study, ["One long prompt"]).groups] == ["one long prompt"]
+    with pytest.raises(StudyError, match="no group is named sparse; there are dense-plans-8-chips, one-long-prompt"):
+        choose_groups(study, ["sparse"])
 
 
 @pytest.mark.parametrize(
@@ -54,7 +70,7 @@ def test_a_group_is_a_sweep_for_each_batch_and_sequence(tmp_path: Path) -> None:
     [
         ("", "has no [[group]] with name, models and meshes"),
         ("group = 3", "has no [[group]]"),
-        ("chips = 8\n" + WORDS, "has chips; known are title, topology, controls, batch, seq and [[group]]"),
+        ("chips = 8\n" + WORDS, "has chips; known are title, topology, controls, witnesses, phases, batch, seq"),
         (WORDS.replace("models = [\"qwen3-4b\"]", ""), "group 2 has no models"),
         (WORDS.replace("batch = [1, 8]", "batch = [0]"), "group 1: batch is [0]; write whole numbers, like [1, 8]"),
         (WORDS.replace("batch = [1, 8]", "batch = [true]"), "group 1: batch is [True]"),

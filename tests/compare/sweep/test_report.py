@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.fuzz import mutate
 from compare.report.model.report import Report
+from compare.run.folder.load_run import is_complete as is_whole
 from compare.sweep.report import build_summary, check_sweep, earlier_rows, is_complete, result_row, sentence
 from compare.sweep.request import combinations, sweep_parser
 from compare.sweep.sweep import CaseEnd, read_result
@@ -51,6 +52,32 @@ def test_what_was_measured_is_not_told_as_modelled():
     row = result_row(combination, status="done", folder="first", report=Report.from_json(report))
     programs = row["phases"]["prefill"]["programs"]
     assert [program["modelled_step_ns"] is None for program in programs] == [True, False, False, False, False]
+
+
+def with_witness(**words):
+    """The example's report with a witness beside JAX's program of decode."""
+    report = copy.deepcopy(REPORT)
+    phase = report["phases"]["decode"]
+    phase["arms"]["jax"]["witnesses"] = {"tunix": phase["arms"]["jax"]["controls"]["tpu+gspmd"] | {"cell": "tunix"}}
+    phase["arms"]["jax"]["witnesses"]["tunix"] |= words
+    line = next(line for line in phase["headline"] if line["cell"] == "tpu+gspmd")
+    phase["headline"].append(line | {"cell": "tunix", "title": "tunix"} | words)
+    return Report.from_json(report)
+
+
+def test_a_witness_is_a_program_of_its_case():
+    (combination, *_) = combinations(ASKED)
+    row = result_row(combination, status="done", folder="first", report=with_witness())
+    told = row["phases"]["decode"]["programs"][-1]
+    assert (told["arm"], told["cell"], told["title"], told["is_default"]) == ("jax", "tunix", "tunix", False)
+    assert told["modelled_step_ns"] == REPORT["phases"]["decode"]["arms"]["jax"]["timing"]["per_step"]["step_ns"]
+
+
+def test_a_witness_that_refuses_its_case_does_not_fail_it():
+    report = with_witness(status="refused", error="tunix is split over dp and tp only")
+    assert not is_whole(report)
+    assert is_whole(report, may_refuse=["tunix"])
+    assert not is_whole(with_witness(status="crashed", error="died of SIGABRT"), may_refuse=["tunix"])
 
 
 def test_the_sentence_counts_and_names_the_furthest(results):

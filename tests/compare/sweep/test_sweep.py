@@ -66,6 +66,16 @@ def test_a_case_without_its_page_is_done_again_where_pages_are_drawn(tmp_path):
     assert last.made == []
 
 
+def test_witnesses_are_asked_for_with_every_case_and_one_more_makes_it_again(tmp_path):
+    first, again, last = Copies(), Copies(), Copies()
+    run(tmp_path, first)
+    run(tmp_path, again, witnesses=["tunix"])
+    run(tmp_path, last, witnesses=["tunix"])
+    assert [task.request["witnesses"] for task in first.tasks] == [[]] * 3
+    assert [task.request["witnesses"] for task in again.tasks] == [["tunix"]] * 3
+    assert last.made == []
+
+
 def test_a_mesh_more_is_one_case_more(tmp_path):
     run(tmp_path, Copies())
     again = Copies()
@@ -161,6 +171,7 @@ def test_a_mark_knows_all_that_makes_a_run():
         sweep.digest_inputs(other[0].case, ["jax"]),
         sweep.digest_inputs(first[0].case, ["jax"], controls=["loop"]),
         sweep.digest_inputs(first[0].case.at(seq=64), ["jax"]),
+        sweep.digest_inputs(first[0].case, ["jax"], witnesses=["tunix"]),
     }
-    assert len(names) == 5
+    assert len(names) == 6
     assert sweep.digest_inputs(first[0].case, ["jax"]) in names

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -42,6 +43,9 @@ def test_a_run_folder_holds_every_cell_with_what_was_found(toy, case, tmp_path, 
         run_folder.write_cells(into, case=case, outcomes=outcomes)
     place = tmp_path / "runs" / case.name
     assert Case.from_json((place / "case.json").read_text()) == case
+    made = json.loads((place / "case.json").read_text())["made_by"]
+    assert set(made) == {"wirediff", "wirediff_commit", "date"}
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d", made["date"])
 
     good = json.loads((place / "toy/decode/tpu/about.json").read_text())
     assert (good["status"], good["error"], good["failed_step"]) == ("ok", "", "")
