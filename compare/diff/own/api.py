@@ -8,6 +8,7 @@ from compare.diff.own.case_contract import CaseContract, contract_rows
 from compare.diff.own.expected import COUNTS, find_surprises
 from compare.diff.own.program_verdict import ProgramVerdict, judge_program
 from compare.diff.own.table import Table, assertion_message
+from compare.hlo.collective import ORDERS, sort_rows
 from compare.hlo.devices.axes import read_axes, validate_axes
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.metadata import SourceNames
@@ -26,6 +27,7 @@ def collectives(
     topology: str = "",
     scopes: Mapping[str, str] | None = None,
     owns: str | Iterable[str] = (),
+    sort: str = ORDERS[0],
 ) -> Table:
     """The collectives of a program, as a table that a notebook shows.
 
@@ -38,11 +40,13 @@ def collectives(
     scopes: regular expression, searched in `op_name` -> scope, `{"o_proj": "layer.attention.out"}`; the first match
         counts.  Without it, only this project's scope names are recognised.
     owns: parts of paths of installed files that count as the user's source, like `transformers/models/`.
+    sort: the order in which rows are shown: of the `program`, or those with most bytes of a `step` first.
     Raises `ValueError`, one line, if it cannot be read or compiled, or has other axes.
     """
+    sort_rows((), by=sort)
     sizes, names = _axes(axes, mesh), SourceNames.of(scopes, owns)
     (reading,) = read_all([open_program(program, topology=topology)], axes=sizes, topology=topology, names=names)
-    return Table(reading.rows, reading.saved.axes, reading.compiled, reading.saved, dict(reading.mesh))
+    return Table(reading.rows, reading.saved.axes, reading.compiled, reading.saved, dict(reading.mesh), sort)
 
 
 def assert_collectives(

@@ -54,13 +54,16 @@ except ValueError as error:
 @pytest.fixture
 def run(tmp_path):
     """Run code, compiling what there is anew."""
-    return partial(_run, env=os.environ | {"JAX_PLATFORMS": "cpu", "WIREDIFF_CACHE": str(tmp_path)})
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "TPU_"))}
+    return partial(_run, env=kept | {"WIREDIFF_CACHE": str(tmp_path)})
 
 
 def _run(code, *arguments, env):
     command = [sys.executable, "-c", code, *map(str, arguments)]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
+    assert "E0000" not in done.stderr
+    assert "WARNING" not in done.stderr
     return done.stdout
 
 
