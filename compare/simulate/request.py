@@ -20,10 +20,10 @@ from compare.timing.network.machines.machine import (
     Machine,
 )
 from compare.timing.network.machines.machine_file import read_machine
-from compare.timing.network.machines.tpu import astra_sim_machine, tpu_machine
+from compare.timing.network.machines.tpu import astra_sim_machine, describe_rings, tpu_machine
 from compare.timing.network.machines.words import choose_algorithm, parse_kind
 from meshes.process.command_line import Parser, command_parser, whole_number
-from meshes.process.one_line import quote
+from meshes.process.one_line import complain, quote
 
 ASTRA_SIM = "astra-sim"
 Value = TypeVar("Value")
@@ -155,6 +155,8 @@ def _machine(options: argparse.Namespace, parser: Parser, *, as_astra_sim: bool)
             parser.error("--bandwidth and --latency belong to --dims")
         if options.machine.endswith(".toml"):
             return read_machine(Path(options.machine))
+        if as_astra_sim and (note := describe_rings(options.machine)):
+            complain(f"note: {note}")
         return astra_sim_machine(options.machine) if as_astra_sim else tpu_machine(options.machine)
     if options.bandwidth is None or options.latency is None:
         parser.error("--dims has its --bandwidth and --latency, one number for each dim")

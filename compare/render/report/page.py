@@ -23,6 +23,7 @@ from compare.render.report.step_walkthrough import walk_step
 from compare.render.report.torus import lay_out_torus
 from compare.render.time.section import SCRIPT, SCRIPT_HASH, time_section
 from compare.render.time.sentence import time_sentence
+from compare.render.time.speed import speed_section
 from compare.render.time.timeline_strip import Strip
 from compare.render.time.timing_section import timings_by_phase
 from compare.render.units import bytes_text
@@ -57,6 +58,7 @@ def render_page(
     of_energy = [picture for picture in time_pictures if picture.name.endswith(BREAKDOWN)]
     of_time = [picture for picture in time_pictures if not picture.name.endswith(BREAKDOWN)]
     all_sections = [
+        speed_section(report),
         *(phase_section(report, phase) for phase in report.phases),
         controls_section(report),
         *sections,

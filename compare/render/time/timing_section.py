@@ -70,6 +70,14 @@ class ProgramTiming:
         return None if None in parts else sum(part for part in parts if part is not None)
 
     @property
+    def over_floor(self) -> float | None:
+        """Of a modelled program: compute ÷ the floor of its plan."""
+        floor_ns = self.section.work.floor_ns if self.section.work else None
+        if self.source != GROUPS[1] or not floor_ns or self.times.compute_ns is None:
+            return None
+        return self.times.compute_ns / floor_ns
+
+    @property
     def idle_ns(self) -> float:
         """Time neither in compute nor in exposed communication."""
         times = self.times

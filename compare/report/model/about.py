@@ -15,6 +15,8 @@ class Parameter:
     index: int
     role: str
     """`weight`, `cache` or `input`."""
+    name: str | None = None
+    """Of the tensor, like `cache.k`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

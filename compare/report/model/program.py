@@ -86,6 +86,8 @@ class Totals:
     """Of inflated + induced, what every arm has.  `None` where the program was not compared, like the two below."""
     framework_induced: int | None = None
     partitioner_induced: int | None = None
+    compute_over_floor: float | None = field(default=None, metadata=OPTIONAL)
+    """Of a modelled program: compute_ns ÷ the floor of its plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
