@@ -12,7 +12,8 @@ from compare.report.witnesses import WITNESSES
 
 _LEAD = (
     "The longest operations on a device's main line, alike instructions as one: their time, the bytes that they move "
-    "through its memory (a collective's payload), FLOPs, and what bounds them."
+    "through its memory (a collective's payload), FLOPs, and what bounds them. The floor is the least that the plan "
+    "must read and multiply; what is fetched during communication takes no compute, but counts in bytes ÷ floor."
 )
 
 
@@ -50,7 +51,7 @@ def _phase(phase: str, group: str, members: Sequence[ProgramTiming], *, axes: Ma
 
 
 def _step_table(phase: str, group: str, members: Sequence[ProgramTiming]) -> Table:
-    headings = ("step", "compute", "exposed", "compute ÷ floor")
+    headings = ("step", "compute", "exposed", "compute ÷ floor", "bytes ÷ floor")
     return Table(
         name=f"Steps of {phase}, {group}",
         columns=(Column(heading="program", prose=True), *(Column(heading=words) for words in headings)),
@@ -62,3 +63,4 @@ def _cells(timing: ProgramTiming) -> Iterator[Cell]:
     for amount in (timing.times.step_ns, timing.times.compute_ns, timing.times.exposed_ns):
         yield Cell(time_text(amount), style="" if amount else "zero")
     yield Cell(ratio_text(timing.over_floor))
+    yield Cell(ratio_text(timing.bytes_over_floor))

@@ -78,6 +78,14 @@ class ProgramTiming:
         return self.times.compute_ns / floor_ns
 
     @property
+    def bytes_over_floor(self) -> float | None:
+        """The bytes that it moves through memory ÷ those of the floor."""
+        work = self.section.work
+        if work is None or not work.floor_bytes or work.memory_bytes is None:
+            return None
+        return work.memory_bytes / work.floor_bytes
+
+    @property
     def idle_ns(self) -> float:
         """Time neither in compute nor in exposed communication."""
         times = self.times
