@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from compare.render.time.reasons import compare_compute, fastest_control, over_floor_sentence
+from compare.render.time.speed.reasons import compare_compute, fastest_control, over_floor_sentence
 from compare.render.time.timing_section import ProgramTiming
 from tests.compare.render.time.programs import MS, make_program, operation, part
 from tests.compare.timing.build import row

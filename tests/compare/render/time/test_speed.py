@@ -7,8 +7,8 @@ from typing import Any
 from compare.render.blocks import Details, Heading, Sentence, Table
 from compare.render.report.show import print_report
 from compare.render.terminal import console
-from compare.render.time.operations import operation_sentence, operation_words, operations_table
-from compare.render.time.speed import speed_section
+from compare.render.time.speed.operations import operation_sentence, operation_words, operations_table
+from compare.render.time.speed.section import speed_section
 from compare.report.model.codec import decode
 from compare.report.model.report import Report
 from compare.report.model.timing import Operation
