@@ -23,7 +23,7 @@ from compare.render.report.step_walkthrough import walk_step
 from compare.render.report.torus import lay_out_torus
 from compare.render.time.section import SCRIPT, SCRIPT_HASH, time_section
 from compare.render.time.sentence import time_sentence
-from compare.render.time.speed import speed_section
+from compare.render.time.speed.section import speed_section
 from compare.render.time.timeline_strip import Strip
 from compare.render.time.timing_section import timings_by_phase
 from compare.render.units import bytes_text

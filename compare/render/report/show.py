@@ -13,7 +13,7 @@ from compare.render.report.phase import phase_section
 from compare.render.terminal import console, print_sections, text_width, wrap_prose
 from compare.render.time.section import time_section
 from compare.render.time.sentence import time_sentence
-from compare.render.time.speed import speed_section
+from compare.render.time.speed.section import speed_section
 from compare.report.model.report import Report
 
 PAGE = "report.html"

@@ -9,7 +9,7 @@ from compare.report.headline import title_of
 from compare.report.model.energy import StepEnergy
 from compare.report.model.program import CollectiveRow, ProgramReport
 from compare.report.model.report import Report
-from compare.report.model.timing import CollectiveTimes, StepTimes, Timing
+from compare.report.model.timing import CollectiveTimes, ScopeWork, StepTimes, Timing
 
 VERDICTS = ("inherent", "inflated", "induced", "unknown")
 NEEDLESS = ("inflated", "induced")
@@ -126,6 +126,17 @@ class Wait:
         """`all-gather over tp in layer.attention.core`."""
         where = f" in {self.scope}" if self.scope else ""
         return f"{self.kind or 'communication'} {axes_text(self.axes)}{where}"
+
+
+def scopes_of(timings: Sequence[ProgramTiming]) -> list[str]:
+    """The parts of the model in which any of them works."""
+    return list(
+        dict.fromkeys(scope for timing in timings if timing.section.work for scope in timing.section.work.by_scope)
+    )
+
+
+def part_of(timing: ProgramTiming, scope: str) -> ScopeWork | None:
+    return timing.section.work.by_scope.get(scope) if timing.section.work else None
 
 
 def timings(report: Report, phase: str) -> list[ProgramTiming]:

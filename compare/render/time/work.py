@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from compare.render.blocks import Block, Cell, Column, Fold, Row, Sentence, Shown, Table, Tone
-from compare.render.time.reasons import part_of, scopes_of
-from compare.render.time.timing_section import ProgramTiming
+from compare.render.time.timing_section import ProgramTiming, part_of, scopes_of
 from compare.render.units import bytes_text, flops_text, percent_text, time_text
 
 _SUMMARY = "Work of a step of one device: FLOPs and bytes, and what of the device's peak they are"

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from compare.contract.floor import Least
 from compare.report.model.mesh import DeviceMesh
 from compare.report.model.program import CollectiveRow
 from compare.report.model.timing import OneStep, PairTraffic, PipelineTimes, StepTimes, Timing, Volume
@@ -20,7 +19,7 @@ from compare.timing.metrics.pipeline import summarize_pipeline
 from compare.timing.metrics.pipeline_ticks import find_ticks, stages_of
 from compare.timing.metrics.summary import by_column, step_times, summarize_tracks
 from compare.timing.metrics.verdicts import by_verdict, verdict_shares
-from compare.timing.metrics.work import Peaks, summarize_work
+from compare.timing.metrics.work import Least, Peaks, summarize_work
 from compare.timing.timeline import Timeline
 from compare.timing.tracks.numbers import Number, to_number
 from compare.timing.tracks.step_clipping import clip_to_steps

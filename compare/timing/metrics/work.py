@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from compare.contract.floor import Least
 from compare.report.model.timing import ScopeWork, StepWork, Times
 from compare.timing.arrays import Floats, Ints, Mask
 from compare.timing.timeline import COMPUTE, UNKNOWN, WORK_COLUMNS
@@ -22,6 +22,15 @@ class Peaks:
 
     flops_per_s: float
     memory_bytes_per_s: float
+
+
+class Least(Protocol):
+    """The least that the plan needs of a device in a step, for one part of the model."""
+
+    @property
+    def num_bytes(self) -> float: ...
+    @property
+    def flops(self) -> float: ...
 
 
 def summarize_work(
@@ -93,22 +102,22 @@ def _bounds(columns: Mapping[str, Floats], is_wait: Mask, reached: Peaks) -> dic
 def _floor_times(floor: Mapping[str, Least] | None, reached: Peaks | None) -> dict[str, float]:
     if floor is None or reached is None:
         return {}
-    return {scope: _least_ns(part, reached) for scope, part in floor.items()}
+    return {scope: _least_ns(part.num_bytes, part.flops, reached) for scope, part in floor.items()}
 
 
-def _least_ns(part: Least, reached: Peaks) -> float:
-    return 1e9 * max(part.num_bytes / reached.memory_bytes_per_s, part.flops / reached.flops_per_s)
+def _least_ns(num_bytes: float, flops: float, reached: Peaks) -> float:
+    return 1e9 * max(num_bytes / reached.memory_bytes_per_s, flops / reached.flops_per_s)
 
 
 def _whole_floor(floor: Mapping[str, Least] | None, reached: Peaks | None) -> dict[str, Number]:
     """Of the step; less than the sum of its parts, since one part's bytes can move beside another's arithmetic."""
     if floor is None or reached is None:
         return {}
-    whole = Least(sum(part.num_bytes for part in floor.values()), sum(part.flops for part in floor.values()))
+    num_bytes, flops = (sum(getattr(part, name) for part in floor.values()) for name in ("num_bytes", "flops"))
     return {
-        "floor_ns": to_number(_least_ns(whole, reached)),
-        "floor_bytes": to_number(whole.num_bytes),
-        "floor_flops": to_number(whole.flops),
+        "floor_ns": to_number(_least_ns(num_bytes, flops, reached)),
+        "floor_bytes": to_number(num_bytes),
+        "floor_flops": to_number(flops),
     }
 
 

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from compare.contract.floor import Least
+from compare.report.model.codec import encode
 from compare.report.model.timing import Times
 from compare.timing.metrics.work import Peaks, summarize_work
 from compare.timing.timeline import COMPUTE, PART, WORK_COLUMNS
@@ -57,6 +59,35 @@ def test_shares_are_of_what_the_device_can_do_in_the_step():
     work = worked([compute(0, 10)], work=[(400, 0, 300, 0, 0)], useful_flops=100, peaks=peaks)
     assert (work.useful_share, work.mfu, work.matrix_share, work.memory_share) == (0.25, 0.05, 0.2, 0.6)
     assert work.roofline_ns == 600  # the memory takes longer than the 200 ns of the matrix unit
+
+
+def test_compute_is_parted_into_arithmetic_memory_and_the_rest():
+    """At a FLOP and a byte a ns, in 100 ns: 40 of arithmetic, 60 of memory, so 20 longer.  10 ns hold no more than 10.
+
+    The 30 ns of a wait are memory, whatever it moves.
+    """
+    names = ("product", "kernel", "copy-done.1")
+    events = [
+        compute(start, end, name=name) for start, end, name in zip((0, 100, 110), (100, 110, 140), names, strict=True)
+    ]
+    rate = Peaks(flops_per_s=1e9, memory_bytes_per_s=1e9)
+    moved = [(40, 0, 60, 0, 0), (50, 0, 70, 0, 0), (0, 0, 0, 0, 0)]
+    part = worked(events, work=moved, reached=rate, waits={"copy-done.1"}).by_scope["norm"]
+    assert (part.compute_ns, part.arithmetic_ns, part.memory_ns) == (140, 40 + 10, 20 + 30)
+
+
+def test_a_floor_is_the_longer_of_bytes_and_flops_and_parts_have_their_own():
+    """10 + 40 bytes and 90 + 0 FLOPs at 1 and 2 a ns: 50 and 45 ns together; 45 and 40 ns of the parts."""
+    floor = {"norm": Least(10, 90), "head": Least(40, 0)}
+    rate = Peaks(flops_per_s=2e9, memory_bytes_per_s=1e9)
+    work = worked([compute(0, 10)], work=[(1, 0, 1, 0, 0)], reached=rate, floor=floor)
+    assert (work.floor_ns, work.floor_bytes, work.floor_flops) == (50, 50, 90)
+    assert work.by_scope["norm"].floor_ns == 45
+
+
+def test_without_rates_there_is_no_floor_and_no_key_of_one():
+    work = encode(worked([compute(0, 10)], work=[(1, 0, 1, 0, 0)], floor={"norm": Least(10, 90)}))
+    assert not {key for key in (*work, *work["by_scope"]["norm"]) if key.startswith(("floor", "arith", "memory_ns"))}
 
 
 def test_unknown_work_is_left_out_of_compute_and_makes_a_network_unknown():

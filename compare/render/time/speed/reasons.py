@@ -7,8 +7,8 @@ themselves, account for most of the difference; else the operations are listed.
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from compare.render.time.operations import COPY, computing, operation_sentence, operation_words
-from compare.render.time.timing_section import ProgramTiming
+from compare.render.time.speed.operations import COPY, computing, operation_sentence, operation_words
+from compare.render.time.timing_section import ProgramTiming, part_of, scopes_of
 from compare.render.units import bytes_text, list_text, ratio_text, time_text
 from compare.report.controls import describe_control
 from compare.report.model.timing import Operation, ScopeWork
@@ -198,17 +198,6 @@ def fastest_control(timing: ProgramTiming, others: Sequence[ProgramTiming]) -> s
         f"{timing.title}'s step is {time_text(saved)} shorter, {time_text(best.times.step_ns)}, in `{best.cell}`: "
         f"{describe_control(best.cell)}."
     )
-
-
-def scopes_of(timings: Sequence[ProgramTiming]) -> list[str]:
-    """The parts of the model in which any of them works."""
-    return list(
-        dict.fromkeys(scope for timing in timings if timing.section.work for scope in timing.section.work.by_scope)
-    )
-
-
-def part_of(timing: ProgramTiming, scope: str) -> ScopeWork | None:
-    return timing.section.work.by_scope.get(scope) if timing.section.work else None
 
 
 def _compute(timing: ProgramTiming) -> float:

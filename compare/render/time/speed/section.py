@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from compare.render.blocks import Block, Cell, Column, Details, Heading, Row, Section, Sentence, Table, Tone
-from compare.render.time.operations import operations_table
-from compare.render.time.reasons import compare_compute, fastest_control, over_floor_sentence
+from compare.render.time.speed.operations import operations_table
+from compare.render.time.speed.reasons import compare_compute, fastest_control, over_floor_sentence
 from compare.render.time.timing_section import GROUPS, ProgramTiming, by_group, timings_by_phase
 from compare.render.units import capitalize_first, ratio_text, time_text
 from compare.report.model.report import Report
