@@ -2,10 +2,15 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from compare.run.cli.axes_options import add_axes, axes_of, hint_axes
 from compare.run.cli.names_options import add_names, names_of
 from meshes.process.command_line import Parser, print_json, run_command
+
+if TYPE_CHECKING:
+    from compare.hlo.collective import Collective
+    from compare.user_program.step_time import StepTime
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -14,7 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
 
     from compare.hlo.collective import ORDERS, sort_rows
-    from compare.user_program.readings import is_of_run, read_program, read_run_programs
+    from compare.user_program.readings import is_of_run, read_program, read_run_programs, time_step
     from compare.user_program.saved_program import is_saved
 
     axes, names = axes_of(options), names_of(options)
@@ -22,6 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     is_run = options.file != "-" and is_of_run(Path(options.file))
     if is_run and (axes or options.scopes or options.owns):
         parser.error("run folders record their mesh and scopes; --axes, --mesh, --scopes and --owns are for programs")
+    if options.topology and not options.time:
+        parser.error("--topology belongs to --time: it is the TPU that the program was compiled for")
     if any(words) and not is_run:
         parser.error("--arm, --phase and --cell belong to a run folder")
     readings = (
@@ -29,20 +36,36 @@ def main(argv: Sequence[str] | None = None) -> int:
         if is_run
         else [read_program(options.file, axes=axes, names=names)]
     )
-    ordered = {reading.name: sort_rows(reading.rows, by=options.sort or ORDERS[0]) for reading in readings}
+    order = options.sort or ORDERS[1 if options.time else 0]
+    ordered = {reading.name: sort_rows(reading.rows, by=order) for reading in readings}
+    times = {reading.name: time_step(reading, topology=options.topology) for reading in readings if options.time}
     if options.json:
-        listed = {name: [row.public() for row in rows] for name, rows in ordered.items()}
+        listed = {name: _to_json(rows, times.get(name)) for name, rows in ordered.items()}
         print_json(listed if readings[0].name else listed[""])
     else:
         from compare.render.collectives_table import compiled_text, print_rows
+        from compare.render.time.program_step import print_step
 
         for reading in readings:
             if reading.name:
                 print(f"{reading.name}:")
             print_rows(ordered[reading.name], how=compiled_text(reading.compiled), notes=reading.notes)
+            if options.time:
+                print()
+                print_step(times[reading.name])
     if not is_run and not is_saved(Path(options.file)):
         hint_axes(options, [row.axes for row in readings[0].rows])
     return 0
+
+
+def _to_json(rows: "Sequence[Collective]", time: "StepTime | None") -> object:
+    """The rows; with a modelled step an object of three."""
+    listed = [row.public() for row in rows]
+    if time is None:
+        return listed
+    from compare.report.model.codec import encode
+
+    return {"collectives": listed, "time": encode(time.summary), "operations": [encode(row) for row in time.operations]}
 
 
 def _parser() -> Parser:
@@ -61,7 +84,17 @@ def _parser() -> Parser:
     for word in ("arm", "phase", "cell"):
         parser.add_argument(f"--{word}", metavar=word.upper(), default="", help=f"of a run folder: only this {word}")
     parser.add_argument(
-        "--sort", choices=("program", "step"), help="order of the rows: of the program (default), or most bytes first"
+        "--time", action="store_true",
+        help="also model a step (docs/model.md): compute, exposed communication, the longest operations",
+    )  # fmt: skip
+    parser.add_argument(
+        "--topology", metavar="NAME", default="",
+        help="of --time: the TPU slice that the program was compiled for, like v6e:2x4, where that is not recorded",
+    )  # fmt: skip
+    parser.add_argument(
+        "--sort",
+        choices=("program", "step"),
+        help="order of the rows: as in the program, or most bytes of a step first (default with --time)",
     )
     parser.add_argument("--json", action="store_true", help="print the rows as JSON, of a run folder by program")
     return parser

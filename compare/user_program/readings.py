@@ -1,7 +1,7 @@
 """The compiled programs that a path names: a file or a saved program is one, a run folder has several."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from compare.hlo.collective import Collective
@@ -10,11 +10,16 @@ from compare.hlo.collectives.pre_partitioning import check_partitioned
 from compare.hlo.text.files import read_file
 from compare.hlo.text.metadata import SourceNames
 from compare.hlo.text.module import Module, read
+from compare.report.build import DEFAULT_CELL
+from compare.report.programs import JudgedProgram, judge_programs
 from compare.run.errors import WorkError
+from compare.run.folder.load_run import read_run
 from compare.run.folder.replace_folder import CASE
+from compare.run.folder.timelines import build_timelines
+from compare.timing.model.hardware import Hardware
 from compare.user_program.program_mesh import format_axes, reading_axes
 from compare.user_program.saved_program import is_saved, read_saved
-from meshes.mesh_argument import Plan
+from compare.user_program.step_time import StepTime, describe_step, model_program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,10 +33,14 @@ class Reading:
     compiled: str = ""
     """Target and compiler, where it was compiled here."""
     notes: tuple[str, ...] = ()
+    axes: Mapping[str, int] = field(default_factory=dict)
+    names: SourceNames = field(default_factory=SourceNames)
     topology: str = ""
     """What it was compiled for; empty where that is not recorded."""
-    plan: Plan | None = None
-    """Of a program of a run."""
+    program: JudgedProgram | None = None
+    """Of a run."""
+    folder: Path = Path()
+    """The run folder."""
 
 
 def is_of_run(path: Path) -> bool:
@@ -51,12 +60,14 @@ def read_program(path: str, *, axes: Mapping[str, int], names: SourceNames) -> R
         rows = tuple(collectives(module, axes, names=names))
         if not rows:
             check_partitioned(module)
-        return Reading(module=module, rows=rows)
+        return Reading(module=module, rows=rows, axes=axes, names=names)
     saved = read_saved(Path(path))
     module, axes = read(saved.text), reading_axes(axes, tuple(saved.axes.items()), name=path)
-    rows = tuple(collectives(module, axes, device_ids=saved.device_ids, names=names.fill_from(saved.names)))
+    names = names.fill_from(saved.names)
+    rows = tuple(collectives(module, axes, device_ids=saved.device_ids, names=names))
     return Reading(
-        module=module, rows=rows, compiled=saved.compiled, notes=saved.notes, topology=saved.topology
+        module=module, rows=rows, compiled=saved.compiled, notes=saved.notes, axes=axes, names=names,
+        topology=saved.topology
     )  # fmt: skip
 
 
@@ -65,10 +76,6 @@ def read_run_programs(path: Path, *, words: Sequence[str]) -> Iterator[Reading]:
 
     Without a cell, the default ones.  `WorkError` where there is none.
     """
-    from compare.report.build import DEFAULT_CELL
-    from compare.report.programs import judge_programs
-    from compare.run.folder.load_run import read_run
-
     folder = path if (path / CASE).is_file() else path.resolve().parents[2]
     wanted = path.resolve().parts[-3:] if folder is not path else (*words[:2], words[2] or DEFAULT_CELL)
     run = read_run(folder)
@@ -79,9 +86,29 @@ def read_run_programs(path: Path, *, words: Sequence[str]) -> Iterator[Reading]:
         yield Reading(
             name="/".join(program.result.key) if folder is path else "", module=program.module, rows=program.rows,
             notes=(f"mesh {plan.name} on {plan.topology.name}, axes {format_axes(plan.mesh.split_axes)}",),
-            topology=plan.topology.name, plan=plan,
+            axes=plan.mesh.split_axes, topology=plan.topology.name, program=program, folder=folder,
         )  # fmt: skip
     if not programs:
         asked = "/".join(word or "*" for word in wanted)
         known = ", ".join("/".join(result.key) for result in run.results if result.hlo is not None)
         raise WorkError(f"{folder} has no program {asked} that was compiled; it has {known or 'none'}")
+
+
+def time_step(reading: Reading, *, topology: str = "") -> StepTime:
+    """The modelled step of a program; of one of a run, what its report says.
+
+    topology: what it was compiled for, where that is not recorded.  `ValueError`, one line, where it cannot be modelled.
+    """
+    if topology and reading.topology and topology != reading.topology:
+        raise WorkError(f"the program was compiled for {reading.topology}, not for {topology}")
+    if reading.program is None:
+        return model_program(
+            reading.module, reading.rows, topology=topology or reading.topology, axes=reading.axes, names=reading.names
+        )
+    times, key = build_timelines([reading.program], folder=reading.folder), reading.program.result.key
+    if key not in times.by_key:
+        raise WorkError(f"{'/'.join(key)} has no timeline: {times.errors.get(key, 'its program cannot be read')}")
+    hardware = times.hardware or Hardware.of(reading.program.case.topology.generation)
+    return describe_step(
+        times.by_key[key], reading.module, reading.rows, hardware=hardware, axes=reading.axes, names=reading.names
+    )

@@ -9,12 +9,14 @@ import pandas as pd
 from compare.diff import lines as diff_lines
 from compare.diff.matching import match
 from compare.diff.own.expected import COUNTS, Surprise, count_collectives
+from compare.diff.own.modelled_step import ModelledStep
 from compare.diff.own.show import print_to_text, render_html
 from compare.diff.report import diff_report
 from compare.diff.result import ProgramsDiff
 from compare.diff.text import print_diff
 from compare.hlo.collective import ORDERS, PUBLIC, Collective, sort_rows
 from compare.hlo.scope_key import path_of
+from compare.hlo.text.module import read
 from compare.render import units
 from compare.render.collectives_table import (
     INFERRED,
@@ -25,8 +27,10 @@ from compare.render.collectives_table import (
     print_rows,
     total_line,
 )
+from compare.run.errors import WorkError
 from compare.user_program.program_mesh import format_axes
 from compare.user_program.saved_program import SavedProgram, save
+from compare.user_program.step_time import model_program
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,22 @@ class Table:
     def counts(self, count: str = COUNTS[0]) -> dict[str, int | None]:
         """`{"all-reduce@tp": 2}`: how many instructions there are, or how many `executions` a step has."""
         return count_collectives(self.rows, count=count)
+
+    def timeline(self, topology: str = "") -> ModelledStep:
+        """The modelled step: step, compute, exposed communication, the longest operations.
+
+        topology: the TPU slice that it was compiled for, like `v6e:2x4`; by default the recorded one.  Raises
+        `ValueError`, one line, where neither is known, or the two differ.
+        """
+        saved = self.saved or SavedProgram(text=self.text, axes=self.axes, compiled=self.compiled)
+        if topology and saved.topology and topology != saved.topology:
+            raise WorkError(f"the program was compiled for {saved.topology}, not for {topology}")
+        module = read(saved.text)
+        return ModelledStep(
+            model_program(
+                module, self.rows, topology=topology or saved.topology, axes=self.axes, names=saved.names
+            )
+        )  # fmt: skip
 
     def diff(self, other: "Table") -> "Differences":
         """The differences to another program's collectives."""

@@ -34,6 +34,7 @@ from compare.timing.model.simulator_state import SimulatorState
 from compare.timing.model.step_log import StepLog
 from compare.timing.model.trace_writer import BESIDE_LINE, Label, Record, list_events, merge_alike
 from compare.timing.timeline import COMMUNICATION, COMPUTE, CONTAINER, PART, STEP_COLUMNS, Timeline, add_overlap
+from meshes.devices.topology import Topology
 from meshes.mesh_argument import Plan
 
 MOST_POINTS = 400_000
@@ -51,6 +52,21 @@ def model_step(module: Module, rows: Sequence[Collective], plan: Plan, *, hardwa
     rates = hardware or Hardware.of(plan.topology.generation)
     slices = _slices(module, plan)
     return simulate(module, rows, _torus(plan, rates), hardware=rates, slices=slices, name=plan.topology.name)
+
+
+def model_in_order(module: Module, rows: Sequence[Collective], topology: Topology) -> Timeline:
+    """`model_step` of a program whose logical device i is the i-th of a slice, row by row, whatever its axes are."""
+    rates = Hardware.of(topology.generation)
+    x, y, z = (*topology.wraps, False)[:3]
+    torus = Torus(topology.places(), topology.sides, (x, y, z), _weigh_chip(rates))
+    in_module = module.num_devices or topology.num_devices
+    if in_module * topology.slices != topology.num_devices and in_module != topology.num_devices:
+        raise TimingError(
+            f"the program is for {in_module} devices, and {topology.name} has {topology.num_devices}; name the slice "
+            f"that it was compiled for"
+        )
+    slices = topology.num_devices // in_module
+    return simulate(module, rows, torus, hardware=rates, slices=slices, name=topology.name)
 
 
 def log_step(module: Module, rows: Sequence[Collective], plan: Plan, *, hardware: Hardware | None = None) -> StepLog:
@@ -75,7 +91,12 @@ def log_schedule(
 
 
 def _torus(plan: Plan, rates: Hardware) -> Torus:
-    return Torus.of(plan, on_chip_weight=rates.link_bytes_per_ns / rates.chip_bytes_per_ns)
+    return Torus.of(plan, on_chip_weight=_weigh_chip(rates))
+
+
+def _weigh_chip(rates: Hardware) -> float:
+    """Time of a byte between two devices of a chip ÷ time on a link."""
+    return rates.link_bytes_per_ns / rates.chip_bytes_per_ns
 
 
 def _play(module: Module, rows: Sequence[Collective], torus: Torus, *, hardware: Hardware, slices: int) -> "_Step":
