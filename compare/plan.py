@@ -11,7 +11,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print what the plan's reference algorithms move in one step, row by row."""
     parser = case_parser(
         "compare.plan",
-        "What the plan needs: the collectives of the reference algorithms.",
+        "Print the collectives that the plan needs: those of the reference algorithms.",
         example="--mesh tp4pp2 --json",
     )
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")

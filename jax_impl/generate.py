@@ -30,7 +30,7 @@ class Session:
     """Both programs of a case and its weights, on this machine's devices, with the cache between them."""
 
     def __init__(self, case: Case, load_weights: LoadWeights):
-        from jax_impl.decoder.step import WATCH_DIMS, Step
+        from jax_impl.decoder.step import Step
         from jax_impl.process.loading import empty_cache
         from jax_impl.sharding.create import layout_on_devices
         from jax_impl.sharding.lowering import jit_step
@@ -38,7 +38,7 @@ class Session:
         configure(case)
         steps = {phase: Step.of(layout_on_devices(case.at(phases=(phase,)))) for phase in ("prefill", "decode")}
         self.programs = {
-            phase: jit_step(step.layout, step.watch, output_dims=WATCH_DIMS) for phase, step in steps.items()
+            phase: jit_step(step.layout, step.watch, output_dims=step.watch_dims) for phase, step in steps.items()
         }
         self.weights, self.cache = load_weights(steps["prefill"]), empty_cache(steps["prefill"])
         self.logits: Any = None

@@ -18,7 +18,7 @@ def lower(case: Case, out: Path) -> None:
     """Write the program of this case's only phase, and its about.json."""
     case, stages = case.at(phases=(case.phase,)), Stages()
     stages.begin("import")
-    from jax_impl.decoder.step import OUTPUT_DIMS, Step
+    from jax_impl.decoder.step import Step
     from jax_impl.process import about
     from jax_impl.sharding.create import abstract_layout
     from jax_impl.sharding.lowering import jit_step
@@ -26,7 +26,7 @@ def lower(case: Case, out: Path) -> None:
     configure(case)
     stages.begin("trace")
     step = Step.of(abstract_layout(case))
-    traced = jit_step(step.layout, step.run, output_dims=OUTPUT_DIMS).trace(*step.arguments)
+    traced = jit_step(step.layout, step.run, output_dims=step.output_dims).trace(*step.arguments)
     stages.begin("lower")
     lowered = traced.lower(lowering_platforms=("tpu",))
     stages.begin("write")

@@ -38,7 +38,7 @@ def profile(case: Case, out: Path, platform: str) -> None:
     start(platform=platform, num_devices=case.mesh.num_devices)
     import jax
 
-    from jax_impl.decoder.step import OUTPUT_DIMS, Step
+    from jax_impl.decoder.step import Step
     from jax_impl.process import about, loading
     from jax_impl.sharding.create import layout_on_devices
     from jax_impl.sharding.lowering import jit_step
@@ -50,7 +50,7 @@ def profile(case: Case, out: Path, platform: str) -> None:
     weights, cache = loading.load_weights(step, numbers), loading.load_cache(step, numbers)
     inputs = loading.load_inputs(step, numbers)
     stages.begin("compile")
-    traced = jit_step(step.layout, step.run, output_dims=OUTPUT_DIMS).trace(*step.arguments)
+    traced = jit_step(step.layout, step.run, output_dims=step.output_dims).trace(*step.arguments)
     lowered = traced.lower()
     run = lowered.compile()
     stages.begin("warm up")

@@ -81,6 +81,13 @@ def _attention(name: str, sentence: str, code: str, *, phases: tuple[str, ...] =
     )  # fmt: skip
 
 
+def _cache(name: str, sentence: str, *, jax: str, torchxla: str) -> Variant:
+    return Variant(
+        name=f"cache-{name}", scope="layer.attention.core", site="cache", sentence=sentence,
+        code={"jax": jax, "torchxla": torchxla}, phases=("decode",),
+    )  # fmt: skip
+
+
 _GROUPED = "q = q.unflatten(1, (kv_heads, -1)).flatten(2, 3)  # from [batch, heads, seq, head_dim]"
 _CALL = "F.scaled_dot_product_attention(q, k, v, attn_mask=mask.repeat(groups, 1))"
 
@@ -104,6 +111,37 @@ _ROWS = (
         "call scaled_dot_product_attention for one sequence of each device at a time, where it has no batch to merge",
         "each = zip(*(x.unflatten(0, (ways, -1)).unbind(1) for x in (q, k, v)))  # ways: parts of the batch\n"
         "mixed = torch.stack([F.scaled_dot_product_attention(*one, …) for one in each], 1).flatten(0, 1)",
+    ),
+    _cache(
+        "select",
+        "put the new token into the cache by a mask over its positions, to read and to write",
+        jax="keys = jnp.where((jnp.arange(length) == position)[:, None], token, layer)",
+        torchxla="keys = torch.where((torch.arange(length) == position)[:, None], token, layer)",
+    ),
+    _cache(
+        "slice",
+        "put the new token into the cache by dynamic_update_slice, to read and to write",
+        jax="keys = jax.lax.dynamic_update_slice(layer, token, (0, position, 0))",
+        torchxla="UPDATE = xla_op_registry.register('update', lambda x, new, *at: x.dynamic_update_slice(new, at))\n"
+        "keys = UPDATE(layer, token, zero, position, zero)",
+    ),
+    _cache(
+        "index",
+        "put the new token into the cache by its index, to read and to write",
+        jax="keys = layer.at[:, position].set(token)",
+        torchxla="keys = layer.index_copy(1, position.reshape(1), token)",
+    ),
+    _cache(
+        "written",
+        "write the new token into the cache by dynamic_update_slice, then read what was written",
+        jax="cache = jax.lax.dynamic_update_slice(cache, token, (layer, 0, position, 0)); keys = cache[layer]",
+        torchxla="cache = UPDATE(cache, token, layer, zero, position, zero); keys = cache.index_select(0, layer)",
+    ),
+    _cache(
+        "written-index",
+        "write the new token into the cache by its index, then read what was written",
+        jax="layer = layer.at[:, position].set(token)",
+        torchxla="layer.index_copy_(2, position, token)  # as StaticCache of Hugging Face transformers",
     ),
     *(_pin(scope) for scope in (*SCOPES, STEP) if scope in _PLACED),
 )
@@ -142,6 +180,6 @@ def check_offered(case: WritableCase, *, arm: str) -> None:
             raise NotOfferedError(f"variant {name} is not offered by {arm}; it offers {offered}")
 
 
-def attention(case: WritableCase) -> str:
-    """The variant that attention is written as; empty if it is the formulation of `Case.attention`."""
-    return next((name for name in case.variants if VARIANTS[name].site == "attention"), "")
+def find_variant(case: WritableCase, *, site: str) -> str:
+    """The variant that a site is written as; empty where it is written as by default."""
+    return next((name for name in case.variants if VARIANTS[name].site == site), "")

@@ -20,8 +20,10 @@ def lower(case: Case, out: Path) -> None:
     case, stages = case.at(phases=(case.phase,)), Stages()
     stages.begin("import")
     start(num_devices=case.mesh.num_devices)
+    from torch.utils import _pytree as tree
+
     from torchxla_impl.decoder import scan
-    from torchxla_impl.decoder.cache import Cache
+    from torchxla_impl.decoder.cache import make_caches
     from torchxla_impl.decoder.step import Step
     from torchxla_impl.process import about, stablehlo
     from torchxla_impl.sharding.create import layout_on_devices
@@ -32,12 +34,13 @@ def lower(case: Case, out: Path) -> None:
     tensors = [placeholder(each.shape, each.dtype) for each in step.arguments]
     given = dict(zip((each.name for each in step.arguments), tensors, strict=True))
     weights = {each.name: given[each.name] for each in step.arguments if each.role == "weight"}
-    cache = Cache(given["cache.k"], given["cache.v"])
+    cache = make_caches(case, given.__getitem__)
     with scan.record_bodies() as bodies:
         ids, cache = step.run(weights, cache, *(given[each.name] for each in step.arguments if each.role == "input"))
     stages.begin("lower")
-    graph = about.lower_graph([ids, *cache])
-    description = about.describe_program(step, graph, tensors, outputs=[ids, *cache])
+    outputs = [ids, *tree.tree_leaves(cache)]
+    graph = about.lower_graph(outputs)
+    description = about.describe_program(step, graph, tensors, outputs=outputs)
     program = stablehlo.bytecode(
         graph,
         bodies=bodies,

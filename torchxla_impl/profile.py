@@ -30,6 +30,7 @@ def profile(case: Case, out: Path, platform: str) -> None:
     stages.begin("import")
     start(platform=platform, num_devices=case.mesh.num_devices)
     import torch_xla
+    from torch.utils import _pytree as tree
 
     from meshes.process.random_inputs import draw_values
     from torchxla_impl.decoder.step import Step
@@ -42,9 +43,10 @@ def profile(case: Case, out: Path, platform: str) -> None:
     inputs = loading.load_inputs(step, numbers)
     stages.begin("compile")
     ids, new_cache = step.run(weights, cache, *inputs)
-    given = [*weights.values(), *cache, *inputs]
-    description = about.describe_program(step, about.lower_graph([ids, *new_cache]), given, outputs=[ids, *new_cache])
-    del ids, new_cache
+    given = [*weights.values(), *tree.tree_leaves(cache), *inputs]
+    outputs = [ids, *tree.tree_leaves(new_cache)]
+    description = about.describe_program(step, about.lower_graph(outputs), given, outputs=outputs)
+    del ids, new_cache, outputs
     _advance(step, weights, cache, inputs)
     stages.begin("warm up")
     for _ in range(WARMUP_STEPS):
@@ -70,12 +72,14 @@ def profile(case: Case, out: Path, platform: str) -> None:
 def _advance(step: Any, weights: Any, cache: Any, inputs: Any) -> None:
     """One step, traced, found among the programs that are compiled, run and waited for; the cache is overwritten."""
     import torch_xla.core.xla_model as xm
+    from torch.utils import _pytree as tree
 
     ids, new_cache = step.run(weights, cache, *inputs)
-    for kept, new in zip(cache, new_cache, strict=True):
-        kept.copy_(new)
+    kept = tree.tree_leaves(cache)
+    for old, new in zip(kept, tree.tree_leaves(new_cache), strict=True):
+        old.copy_(new)
     # The results and no more: `sync` would also bring back whatever tensor is still alive.
-    xm.unlazy([ids, *cache])
+    xm.unlazy([ids, *kept])
     # That waited until the devices had begun.
     xm.wait_device_ops()
 

@@ -8,11 +8,12 @@ torchax.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +30,7 @@ from jax_impl.process.start import configure
 from meshes.case import Case
 from meshes.process.errors import NotOfferedError
 from meshes.process.last_word import claim_stderr
+from meshes.twins.caches import describe_cache_use
 from meshes.twins.worker import Stages, serve, write_about
 from witnesses.about import describe_parameters, package_versions
 from witnesses.jax_door import DTYPES, configure_locations
@@ -56,7 +58,7 @@ def lower(case: Case, out: Path) -> None:
 
     # Before the rest of the twin takes it from there: it builds a constant by PyTorch/XLA's own builder.
     spec.constant = lambda values: torch_view(jnp.asarray(values))
-    from torchxla_impl.decoder.cache import Cache
+    from torchxla_impl.decoder.cache import make_caches
     from torchxla_impl.decoder.step import Step
     from torchxla_impl.sharding.create import layout_on_devices
 
@@ -68,14 +70,14 @@ def lower(case: Case, out: Path) -> None:
         for each in step.arguments
     ]
     weights = {each.name: _abstract(each, step.layout.mesh, case) for each in arguments if each.role == "weight"}
-    cache = [_abstract(each, step.layout.mesh, case) for each in arguments if each.role == "cache"]
+    cache = {each.name: _abstract(each, step.layout.mesh, case) for each in arguments if each.role == "cache"}
     inputs = [_abstract(each, step.layout.mesh, case) for each in arguments if each.role == "input"]
 
     def run(weights: Any, cache: Any, inputs: Any) -> Any:
         with environment:
             weights, cache, inputs = torch_view((weights, cache, inputs))
-            ids, kept = step.run(weights, Cache(*cache), *inputs)
-            return jax_view((ids, list(kept)))
+            ids, kept = step.run(weights, make_caches(case, cache.__getitem__), *inputs)
+            return jax_view((ids, jax.tree.leaves(kept)))
 
     hide_frame(run)
     lowered = jax.jit(run, donate_argnums=1, keep_unused=True).trace(weights, cache, inputs)
@@ -83,7 +85,7 @@ def lower(case: Case, out: Path) -> None:
     lowered = lowered.lower(lowering_platforms=("tpu",))
     ordered = [
         *sorted((each for each in arguments if each.role == "weight"), key=lambda each: each.name),
-        *(each for each in arguments if each.role == "cache"),
+        *sorted((each for each in arguments if each.role == "cache"), key=lambda each: each.name),
         *(each for each in arguments if each.role == "input"),
     ]
     description = {
@@ -95,6 +97,7 @@ def lower(case: Case, out: Path) -> None:
         "loop": case.loop,
         "attention": case.attention,
         "style": case.style,
+        **describe_cache_use(case),
         "compile_options": jax_about.compile_options(lowered, num_devices=case.mesh.num_devices),
         "parameters": describe_parameters(ordered, case),
     }
@@ -114,6 +117,7 @@ def stand_in_for_torch_xla(*, num_devices: int) -> None:
     _module("torch_xla.core")
     _module("torch_xla.core.xla_builder")
     _module("torch_xla.core.xla_model")
+    _module("torch_xla.core.xla_op_registry", register=_register)
     _module("torch_xla.experimental")
     _module("torch_xla.experimental.scan", _scan_impl_pytree=_scan)
     root.runtime = sys.modules["torch_xla.runtime"]
@@ -141,6 +145,21 @@ def _mesh(devices: np.ndarray[Any, Any], sizes: tuple[int, ...], names: tuple[st
 def _mark(x: Any, mesh: AbstractMesh, axes: Any) -> None:
     """Pin this very tensor, as `mark_sharding` does."""
     x.shard_(NamedSharding(mesh, PartitionSpec(*axes)))
+
+
+def _register(name: str, build: Callable[..., Any]) -> Callable[..., Any]:
+    """An operation that the twin builds of XLA's own, of JAX's in their place."""
+    return lambda *tensors: torch_view(build(*map(_XlaOp, jax_view(tensors))).array)
+
+
+@dataclass(frozen=True)
+class _XlaOp:
+    """An array with those methods of PyTorch/XLA's builder that the twin calls."""
+
+    array: jax.Array
+
+    def dynamic_update_slice(self, piece: Self, starts: Sequence[Self]) -> "_XlaOp":
+        return _XlaOp(jax.lax.dynamic_update_slice(self.array, piece.array, [start.array for start in starts]))
 
 
 def _scan(run: Callable[..., Any], carry: Any, along: Any) -> Any:

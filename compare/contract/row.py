@@ -12,6 +12,10 @@ class JudgeError(ValueError):
 FLOATS, INTEGERS, BOTH = "floats", "integers", "both"
 
 
+TABLES = ("embed", "head")
+"""Scopes whose weight is one table."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContractRow:
     """One collective of the reference algorithm, over one step; bytes as in docs/definitions.md."""
@@ -47,6 +51,8 @@ class ContractRow:
     """Of a permute around a ring of n: n − 1, after which every device has seen all parts; 0: it is no ring."""
     vocab: int = 0
     """Of a row of hidden states at the head: a tensor with a dim of this size is logits, and cannot satisfy the row."""
+    of_weights: bool = False
+    """Whether it puts together weights that the plan keeps split: served by gathers of weights, and by nothing else."""
 
 
 def wire_factor(kind: str, n: int) -> Fraction:

@@ -13,7 +13,7 @@ from compare.diff.result import (
     RunsDiff,
     Value,
 )
-from compare.render.collectives_table import INFERRED, LEGEND
+from compare.render.collectives_table import INFERRED, LEGEND, local_source
 from compare.render.units import axes_text, bytes_text, count_text, list_text, times_text
 
 Comparison = DiffValues | CellDiff
@@ -39,7 +39,7 @@ class Line:
     what: str
     scope: str
     op_name: str
-    """The framework's path of the operation; `~` before it, or a scope, taken from the nearest instruction."""
+    """The framework's path of the operation; `≈` before it, or a scope, taken from the nearest instruction."""
     how: str
     """How often and how much; for a change the old and the new values."""
     source: str
@@ -61,7 +61,7 @@ def _line(entry: DifferenceEntry) -> Line:
         scope=INFERRED * ("scope" in entry["inferred"]) + entry["scope"],
         op_name=_op_name(entry),
         how=changes or amount,
-        source=entry["source_line"] or "",
+        source=local_source(entry["source_line"] or ""),
         entry=entry,
     )
 

@@ -29,7 +29,7 @@ class EnergyRequest:
     def parse(cls, argv: Sequence[str] | None) -> Self:
         parser = command_parser(
             "compare.energy",
-            "Print what a step of each compiled program of a run takes in joules: modelled, by component and verdict.",
+            "Print the joules of a step of each compiled program of a run: modelled, by component and verdict.",
             example="runs/llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4 --power our-pod.toml",
         )
         parser.add_argument("run", metavar="RUN", type=Path, help="a run folder; it stays as it is")

@@ -17,12 +17,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command_parser(
         "compare.history",
         "Show the libtpu passes that created and changed a collective, with the HLO before and after each.",
-        example="runs/llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4 --arm torchxla --phase prefill --name all-gather.42",
+        example="docs/example-run --arm torchxla --phase decode --name all-gather.29",
     )
     parser.add_argument("run", metavar="RUN", type=Path, help="a run folder, or a folder of table.save(…)")
     parser.add_argument(
-        "--name", metavar="NAME", default="", help="a collective of the optimized program (default: all of them)"
-    )
+        "--name", metavar="NAME", default="",
+        help="a collective of the optimized program, or how the names of several begin, like all-gather (default: all)",
+    )  # fmt: skip
     parser.add_argument("--arm", metavar="ARM", default="", help="only this framework")
     parser.add_argument("--phase", metavar="PHASE", default="", help="only this phase")
     parser.add_argument("--cell", metavar="CELL", default="", help="only this cell (default: the default cell)")
@@ -41,11 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         from compare.history.text import print_histories, print_life
 
-        if options.name:
+        if options.name and len({history.row.name for history in histories}) == 1:
             for history in histories:
                 print_life(history)
         else:
             print_histories(histories)
+            if options.name:
+                print(f"--name {histories[0].row.name} shows one of them, pass by pass.")
     return complain_of(failures)
 
 

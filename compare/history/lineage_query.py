@@ -1,6 +1,6 @@
 """The histories of a run's collectives, selected by name, arm, phase and cell."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -43,16 +43,17 @@ class History:
 
 
 def query_saved(folder: Path, *, name: str = "") -> list[History]:
-    """The histories of a saved program: of the collective of this name, or all."""
+    """The histories of a saved program: of the collective of this name, of those whose names begin so, or all."""
     program = read_saved(folder)
     if not program.passes:
         raise WorkError(f"the passes of {folder} are not recorded: it was compiled elsewhere")
     rows = collectives(read(program.text), program.axes, device_ids=program.device_ids, names=program.names)
     lives = trace_archive(program.passes, program.text)
+    wanted = match_names(name, [row.name for row in rows])
     histories = [
         History(arm=str(folder), phase="", cell="", row=row, track=lives[row.name])
         for row in add_origins(rows, lives)
-        if row.name in lives and name in ("", row.name)
+        if row.name in lives and row.name in wanted
     ]
     if name and not histories:
         raise _unknown(str(folder), name, [row.name for row in rows])
@@ -61,6 +62,8 @@ def query_saved(folder: Path, *, name: str = "") -> list[History]:
 
 def query_run(run: JudgedRun, *, name: str = "", arm: str = "", phase: str = "", cell: str = "") -> list[History]:
     """The histories of this name, or all, in the order of the run, of the programs that the other arguments select.
+
+    Where none bears the name, those whose names begin with it.
 
     Without a cell, the default cells are searched first, then the others.  Raises `WorkError` if there is no such
     program, none whose passes were recorded, or none with that name.
@@ -72,14 +75,15 @@ def query_run(run: JudgedRun, *, name: str = "", arm: str = "", phase: str = "",
     if not recorded:
         why = "; ".join(dict.fromkeys(cell.why_no_lineage or cell.result.status for cell in cells))
         raise WorkError(f"the passes of {_all(cells)} are not recorded: {why}")
+    names = list(dict.fromkeys(row.name for member in recorded for row in member.rows))
+    wanted = match_names(name, names)
     if not cell:
         defaults = [member for member in recorded if member.result.cell == DEFAULT_CELL]
         others = [member for member in recorded if member.result.cell != DEFAULT_CELL]
-        histories = _of(defaults, name) or (_of(others, name) if name or not defaults else [])
+        histories = _of(defaults, wanted) or (_of(others, wanted) if name or not defaults else [])
     else:
-        histories = _of(recorded, name)
+        histories = _of(recorded, wanted)
     if not histories and name:
-        names = list(dict.fromkeys(row.name for member in recorded for row in member.rows))
         where = _all(recorded) if len(recorded) == 1 else f"{run.run.folder}, {len(recorded)} programs"
         raise _unknown(where, name, names)
     return histories
@@ -90,12 +94,17 @@ def _unknown(where: str, name: str, names: Sequence[str]) -> WorkError:
     return WorkError(f"{where}: no collective is named {name!r}; there are {', '.join(like) or 'none'}")
 
 
-def _of(cells: Sequence[JudgedProgram], name: str) -> list[History]:
+def match_names(name: str, names: Sequence[str]) -> frozenset[str]:
+    """The name itself; where none bears it, those that begin with it; all for an empty one."""
+    return frozenset((name,)) if name in names else frozenset(each for each in names if each.startswith(name))
+
+
+def _of(cells: Sequence[JudgedProgram], wanted: Collection[str]) -> list[History]:
     return [
         History(arm=cell.result.arm, phase=cell.result.phase, cell=cell.result.cell, row=row, track=life)
         for cell in cells
         for row in cell.rows
-        if (not name or row.name == name) and (life := (cell.lineage or {}).get(row.name))
+        if row.name in wanted and (life := (cell.lineage or {}).get(row.name))
     ]
 
 

@@ -49,16 +49,20 @@ def print_life(history: History, *, out: Console | None = None) -> None:
     out.print(wrap_prose(f"Origin: {row.origin}. {_sum(history)}", width=width))
     if row.source_line:
         out.print(wrap_prose(f"Source: {row.source_line}", width=width, style="dim"))
-    number = 0
+    number, printed = 0, set[tuple[str, ...]]()
     for is_rename, events in groupby(history.track.events, key=lambda event: event.what == RENAMED):
         members = list(events)
         if is_rename:
             out.print(wrap_prose(_renamed(members), width=width, indent=_INDENT, style="dim"))
             continue
         for event in members:
+            lines = list(_lines(event, width=width))
+            if (heading := _heading(event), *(line.plain for line in lines)) in printed:
+                continue  # of a combined collective each member may say the same
+            printed.add((heading, *(line.plain for line in lines)))
             number += 1
-            out.print(wrap_prose(f"{number}. {_heading(event)}", width=width, style="bold"))
-            out.print(*_lines(event, width=width), sep="\n")
+            out.print(wrap_prose(f"{number}. {heading}", width=width, style="bold"))
+            out.print(*lines, sep="\n")
     out.print()
 
 
@@ -90,8 +94,8 @@ def _lines(event: Event, *, width: int) -> Iterator[Text]:
     """The lines before with a minus, the line after with a plus; what differs is marked."""
     after = shorten(event.after)
     if event.what == CREATED or len(event.before) != 1:
-        for line in event.before:
-            yield _line("  " if event.what == CREATED else "- ", [Part(shorten(line), False)], "red", width)
+        for line in dict.fromkeys(shorten(line) for line in event.before):
+            yield _line("  " if event.what == CREATED else "- ", [Part(line, False)], "red", width)
         yield _line("+ ", [Part(after, False)], "green", width)
         return
     left, right = split_changes(shorten(event.before[0]), after)

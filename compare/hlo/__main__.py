@@ -9,48 +9,62 @@ from meshes.process.command_line import Parser, print_json, run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print one row for each collective, in program order."""
+    """Print one row for each collective, in program order unless another is asked for."""
+    parser = _parser()
+    options = parser.parse_args(argv)
+
+    from compare.hlo.collective import ORDERS, sort_rows
+    from compare.user_program.readings import is_of_run, read_program, read_run_programs
+    from compare.user_program.saved_program import is_saved
+
+    axes, names = axes_of(options), names_of(options)
+    words = options.arm, options.phase, options.cell
+    is_run = options.file != "-" and is_of_run(Path(options.file))
+    if is_run and (axes or options.scopes or options.owns):
+        parser.error("run folders record their mesh and scopes; --axes, --mesh, --scopes and --owns are for programs")
+    if any(words) and not is_run:
+        parser.error("--arm, --phase and --cell belong to a run folder")
+    readings = (
+        list(read_run_programs(Path(options.file), words=words))
+        if is_run
+        else [read_program(options.file, axes=axes, names=names)]
+    )
+    ordered = {reading.name: sort_rows(reading.rows, by=options.sort or ORDERS[0]) for reading in readings}
+    if options.json:
+        listed = {name: [row.public() for row in rows] for name, rows in ordered.items()}
+        print_json(listed if readings[0].name else listed[""])
+    else:
+        from compare.render.collectives_table import compiled_text, print_rows
+
+        for reading in readings:
+            if reading.name:
+                print(f"{reading.name}:")
+            print_rows(ordered[reading.name], how=compiled_text(reading.compiled), notes=reading.notes)
+    if not is_run and not is_saved(Path(options.file)):
+        hint_axes(options, [row.axes for row in readings[0].rows])
+    return 0
+
+
+def _parser() -> Parser:
     parser = Parser(
         prog="python -m compare.hlo",
         description="The collectives of compiled HLO text: compiled.as_text(), or a file of --xla_dump_hlo_as_text.",
         epilog="example: python -m compare.hlo optimized.hlo.gz --axes data=2,tensor=4 --json",
     )
     file_help = (
-        "HLO text, also gzipped; - reads it from standard input; or a folder written by table.save(), which records "
-        "the mesh axes"
+        "HLO text, also gzipped; - reads it from standard input; a folder written by table.save(), which records the "
+        "mesh axes; a run folder, or one program of it (RUN/jax/prefill/tpu)"
     )
     parser.add_argument("file", metavar="FILE", help=file_help)
     add_axes(parser)
     add_names(parser)
-    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
-    arguments = parser.parse_args(argv)
-
-    from compare.hlo.collectives.collectives import collectives
-    from compare.hlo.collectives.pre_partitioning import check_partitioned
-    from compare.hlo.text.files import read_file
-    from compare.hlo.text.module import read
-    from compare.user_program.program_mesh import reading_axes
-    from compare.user_program.saved_program import is_saved, read_saved
-
-    axes, names = axes_of(arguments), names_of(arguments)
-    saved = read_saved(Path(arguments.file)) if is_saved(Path(arguments.file)) else None
-    module = read(saved.text) if saved else read_file(arguments.file)
-    ids: tuple[int, ...] = ()
-    if saved:
-        axes, ids = reading_axes(axes, tuple(saved.axes.items()), name=arguments.file), saved.device_ids
-        names = names.fill_from(saved.names)
-    rows = collectives(module, axes, device_ids=ids, names=names)
-    if not rows:
-        check_partitioned(module)
-    if arguments.json:
-        print_json([row.public() for row in rows])
-    else:
-        from compare.render.collectives_table import compiled_text, print_rows
-
-        print_rows(rows, how=compiled_text(saved.compiled) if saved else "", notes=saved.notes if saved else ())
-    if not saved:
-        hint_axes(arguments, [row.axes for row in rows])
-    return 0
+    for word in ("arm", "phase", "cell"):
+        parser.add_argument(f"--{word}", metavar=word.upper(), default="", help=f"of a run folder: only this {word}")
+    parser.add_argument(
+        "--sort", choices=("program", "step"), help="order of the rows: of the program (default), or most bytes first"
+    )
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON, of a run folder by program")
+    return parser
 
 
 if __name__ == "__main__":

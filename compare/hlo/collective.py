@@ -1,16 +1,21 @@
 """What the reader finds: one row for each collective, with what the verdicts need to know of its data."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
 from compare.hlo.devices.groups import Groups
+from compare.hlo.text.errors import HloError
 
 COLLECTIVE_KINDS = (
     "all-reduce", "all-gather", "reduce-scatter", "ragged-all-to-all", "all-to-all", "collective-permute",
     "collective-broadcast",
 )  # fmt: skip
 """As XLA spells them; in StableHLO with `_` for `-`."""
+
+ORDERS = ("program", "step")
+"""In which order rows are shown: as they stand in the program, or those with most bytes of a step first."""
 
 NOT_RECORDED = "not recorded"
 """The origin of a row when no compiler pass was recorded."""
@@ -134,6 +139,15 @@ class Collective:
         """The columns that other people's scripts rely on, in their order."""
         columns = {column: getattr(self, column) for column in PUBLIC}
         return columns | {"changes": [change.public() for change in self.changes], "inferred": list(self.inferred)}
+
+
+def sort_rows(rows: Sequence[Collective], *, by: str) -> tuple[Collective, ...]:
+    """The rows in one of `ORDERS`; by bytes, those of unknown executions first.  `HloError` for another word."""
+    if by not in ORDERS:
+        raise HloError(f"rows have no order {by!r}; there are {' and '.join(ORDERS)}")
+    if by == ORDERS[0]:
+        return tuple(rows)
+    return tuple(sorted(rows, key=lambda row: (row.step_wire_bytes is not None, -(row.step_wire_bytes or 0))))
 
 
 PUBLIC = (

@@ -19,6 +19,7 @@ from compare.report.model.timing import (
     DeviceTimes,
     Gaps,
     NetworkUse,
+    Operation,
     PipelinePhase,
     PipelineTimes,
     StageTimes,
@@ -44,7 +45,7 @@ _UNITS = {
     "executions": "per step", "count": "per step", "up_phases": "per step", "overlap": "share", "up": "share",
     "communication_fraction": "share", "bubble_share": "share", "gpipe_bubble_share": "share", "last_share": "share",
     "duty_cycle": "share", "emitted_over_inherent": "ratio", "matrix_flops": "FLOPs", "vector_ops": "elements",
-    "ici_byte_hops": "byte hops",
+    "compute_over_floor": "ratio", "ici_byte_hops": "byte hops",
 }  # fmt: skip
 """Of columns whose name does not say their unit."""
 
@@ -131,6 +132,7 @@ TABLES: Mapping[str, Table] = {
     "differences": _parquet("bytes that a framework has beyond the others", tables.DIFFERENCES),
     "attribution": _report("bytes beyond the plan, and which control removes them", Attribution, "attribution"),
     "times": _parquet("a program's mean step, whole or one part of it (split_by, part)", time_tables.TIMES),
+    "operations": _report("one of the ten longest operations of a step", Operation, "timing.operations"),
     "collective_times": _report("a collective's time in a step", CollectiveTimes, "timing.collectives"),
     "messages": _parquet("messages of one kind and shape", time_tables.LISTS["messages"]),
     "matrix": _parquet("what one device sends to another in a step", time_tables.LISTS["matrix"]),

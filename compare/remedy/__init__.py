@@ -1,1 +1,1 @@
-"""`python -m compare.remedy`: which changes remove the bytes that the plan does not need."""
+"""`python -m compare.remedy`: which changes remove the bytes that the plan does not need, and which save time."""

@@ -12,6 +12,9 @@ from meshes.variants import PIN, VARIANTS, Variant
 Group = tuple[str, str, str, str, str]
 """Scope, axes, kind, verdict, cause."""
 
+BYTES, TIME = "bytes", "time"
+"""Why a remedy is tried: it may remove bytes that were found; or nothing is known of it but that it may be faster."""
+
 CODE, PLAN, HAND = "code", "plan", "hand"
 """What a remedy changes: how a part is written; the plan; every collective, written explicitly."""
 
@@ -35,10 +38,12 @@ class Remedy:
     """Fields of the case, except its variants."""
     variants: tuple[str, ...] = ()
     kind: str = CODE
+    aim: str = BYTES
 
 
 def candidate_remedies(case: Case, groups: Mapping[Group, int], *, arm: str) -> list[Remedy]:
-    """The remedies worth compiling for these groups of bytes of one program, largest group first.
+    """The remedies worth compiling for these groups of bytes of one program, largest group first; then all variants
+    that may be faster.
 
     case: of one phase.
     """
@@ -47,6 +52,9 @@ def candidate_remedies(case: Case, groups: Mapping[Group, int], *, arm: str) -> 
     for key in sorted(groups, key=lambda key: -groups[key]):
         for remedy in _for_group(case, key, arm=arm, scopes=scopes):
             candidates.setdefault(remedy.name, remedy)
+    for row in VARIANTS.values():
+        if arm in row.code and case.phase in row.phases and not row.name.startswith(PIN):
+            candidates.setdefault(row.name, replace(_of(row, arm), aim=TIME))
     return [remedy for remedy in candidates.values() if _can_be(case, [remedy])]
 
 

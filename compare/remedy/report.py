@@ -1,10 +1,18 @@
 """The result of a search for remedies: what to change, what that removes, what remains and why."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console
 
-from compare.remedy.measure import ArmProgram, Measurer, find_witnesses, improves, list_measured_beyond, search
+from compare.remedy.measure import (
+    ArmProgram,
+    Measurer,
+    find_witnesses,
+    improves,
+    list_measured_beyond,
+    list_timed,
+    search,
+)
 from compare.remedy.remedies import CODE, HAND, Group, Remedy
 from compare.remedy.request import Request
 from compare.remedy.result import (
@@ -12,15 +20,18 @@ from compare.remedy.result import (
     ArmResult,
     ChosenRemedy,
     FailedSet,
+    FasterRemedy,
     MeasuredSet,
     MeasurementJson,
     NamedKind,
     PhaseResult,
     RemainingGroup,
     RemedyBeyond,
+    RemedyJson,
     SearchResult,
+    SlowerRemedy,
 )
-from compare.remedy.search import Measurement, Names
+from compare.remedy.search import Measurement, Names, is_slower
 from compare.run import progress
 from compare.run.cache import Cache
 from compare.verdict.causes import describe_cause
@@ -52,6 +63,10 @@ def search_report(
     for program in programs:
         entry = arms.setdefault(program.arm.name, {"title": program.arm.title, "phases": {}})
         entry["phases"][program.case.phase] = _program(program, [*programs, *beside])
+    for name, arm in arms.items():
+        for phase in arm["phases"].values():
+            for faster in phase.get("faster", ()):
+                faster["slower_in"] = _slower_in(faster["name"], [each for each in programs if each.arm.name == name])
     return {"case": case.to_dict(), "compiles": making.compiles, "most_compiles": making.most, "arms": arms}
 
 
@@ -65,7 +80,10 @@ def _program(program: ArmProgram, programs: Sequence[ArmProgram]) -> PhaseResult
         "error": "",
         "before": measurement_to_json(program.base),
         "after": measurement_to_json(best),
-        "remedies": sorted(entries, key=lambda entry: -entry["removes_bytes"]),
+        "remedies": sorted(entries, key=lambda entry: (-entry["removes_bytes"], -(entry.get("saves_ns") or 0.0))),
+        "fastest": measurement_to_json(program.known[program.fastest]),
+        "faster": _faster(program),
+        "slower": list(_slower(program)),
         "beyond": [_beyond(program, *item) for item in list_measured_beyond(program)],
         "remains": [
             _remaining(program, key, amount, programs)
@@ -91,19 +109,66 @@ def _chosen(program: ArmProgram, remedy: Remedy) -> ChosenRemedy:
     best = program.known[program.best]
     without, alone = program.best - {remedy.name}, frozenset((remedy.name,))
     if without in program.known and not program.known[without].error:
-        removes, against = program.known[without].unneeded_bytes - best.unneeded_bytes, sorted(without)
+        before, after, against = program.known[without], best, sorted(without)
     else:
-        removes, against = program.base.unneeded_bytes - program.known[alone].unneeded_bytes, []
+        before, after, against = program.base, program.known[alone], []
     return {
         "name": remedy.name,
         "scope": remedy.scope,
         "kind": remedy.kind,
         "sentence": remedy.sentence,
         "code": remedy.code,
-        "removes_bytes": removes,
+        "removes_bytes": before.unneeded_bytes - after.unneeded_bytes,
+        "saves_ns": _saved_ns(before, after),
         "measured_against": against,
         "as_good": _as_good(program, remedy),
     }
+
+
+def _saved_ns(before: Measurement, after: Measurement) -> float | None:
+    return None if before.step_ns is None or after.step_ns is None else before.step_ns - after.step_ns
+
+
+def _in_words(remedy: Remedy) -> RemedyJson:
+    return {"name": remedy.name, "scope": remedy.scope, "kind": remedy.kind, "sentence": remedy.sentence,
+            "code": remedy.code}  # fmt: skip
+
+
+def _faster(program: ArmProgram) -> list[FasterRemedy]:
+    """The changes of the fastest set that are tried for their time, each on top of the smallest set, the most time
+    first."""
+    best, timed = program.known[program.best], list_timed(program)
+    entries: list[FasterRemedy] = [
+        {
+            **_in_words(remedy), "removes_bytes": best.unneeded_bytes - program.known[names].unneeded_bytes,
+            "saves_ns": _saved_ns(best, program.known[names]), "measured_against": sorted(program.best & names),
+            "as_good": [], "slower_in": [],
+        }
+        for remedy, names in ((program.remedies[name], timed[name]) for name in timed if name in program.fastest)
+    ]  # fmt: skip
+    return sorted(entries, key=lambda entry: -(entry.get("saves_ns") or 0.0))
+
+
+def _slower(program: ArmProgram) -> Iterator[SlowerRemedy]:
+    """The changes of code that make the modelled step longer, each alone or on top of the smallest set."""
+    timed = list_timed(program)
+    for name, remedy in program.remedies.items():
+        names, base = (timed[name], program.best) if name in timed else (frozenset((name,)), frozenset[str]())
+        measurement, before = program.known.get(names), program.known[base]
+        if remedy.kind == CODE and measurement and is_slower(measurement, before):
+            yield {
+                **_in_words(remedy), "removes_bytes": before.unneeded_bytes - measurement.unneeded_bytes,
+                "saves_ns": _saved_ns(before, measurement) or 0.0,
+            }  # fmt: skip
+
+
+def _slower_in(name: str, members: Sequence[ArmProgram]) -> list[str]:
+    """The phases in which a change makes the modelled step longer."""
+    return [
+        program.case.phase
+        for program in members
+        if not program.base.error and any(entry["name"] == name for entry in _slower(program))
+    ]
 
 
 def _as_good(program: ArmProgram, remedy: Remedy) -> list[Alternative]:
@@ -136,6 +201,7 @@ def _beyond(program: ArmProgram, remedy: Remedy, names: Names, measurement: Meas
     entry["after"] = measurement_to_json(measurement)
     entry["helps"] = improves(program, names)
     entry["removes_bytes"] = program.known[program.best].unneeded_bytes - measurement.unneeded_bytes
+    entry["saves_ns"] = _saved_ns(program.known[program.best], measurement)
     return entry
 
 

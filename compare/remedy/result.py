@@ -4,7 +4,7 @@ Bytes are of one step, mean over devices; `step_ns` is the modelled step, None w
 """
 
 from collections.abc import Mapping
-from typing import Required, TypedDict
+from typing import NotRequired, Required, TypedDict
 
 from compare.report.model.codec import JsonObject
 
@@ -45,13 +45,34 @@ class ChosenRemedy(RemedyJson):
     measured_against: list[str]
     """The other remedies of the set; empty where it was measured alone."""
     as_good: list[Alternative]
+    saves_ns: NotRequired[float | None]
+    """Of the modelled step; not in what earlier versions wrote."""
 
 
-class MergedRemedy(ChosenRemedy):
+class SlowerRemedy(RemedyJson):
+    """A change that removes bytes, or is written otherwise, and whose modelled step is longer: not recommended."""
+
+    removes_bytes: int
+    saves_ns: float
+    """Below 0."""
+
+
+class FasterRemedy(ChosenRemedy):
+    """A change that saves time and no bytes, on top of the smallest set."""
+
+    slower_in: list[str]
+    """Phases of the same arm whose modelled step it makes longer."""
+
+
+class MergedRemedy(RemedyJson):
     """The same of all phases of an arm."""
 
     removes: dict[str, int]
     """Phase -> bytes."""
+    saves: dict[str, float | None]
+    """Phase -> ns of the modelled step."""
+    slower: list[str]
+    """Phases in which it is slower."""
     others: dict[str, dict[str, float | None]]
     """Name of an alternative -> phase -> its step."""
 
@@ -67,6 +88,8 @@ class RemedyBeyond(RemedyJson, _Together, total=False):
     after: MeasurementJson
     """Only of one that was measured, like `removes_bytes`."""
     removes_bytes: int
+    saves_ns: float | None
+    """Of the modelled step; not in what earlier versions wrote."""
 
 
 class FailedSet(TypedDict):
@@ -118,6 +141,10 @@ class PhaseResult(TypedDict, total=False):
     before: MeasurementJson
     after: MeasurementJson
     remedies: list[ChosenRemedy]
+    fastest: MeasurementJson
+    """With the changes that save time, too; not in what earlier versions wrote, like the two below."""
+    faster: list[FasterRemedy]
+    slower: list[SlowerRemedy]
     beyond: list[RemedyBeyond]
     remains: list[RemainingGroup]
     missing_remains: int

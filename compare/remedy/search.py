@@ -6,11 +6,14 @@ It compiles nothing: it yields sets of remedies, and receives the measurement of
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from compare.remedy.remedies import CODE, Group, Remedy
+from compare.remedy.remedies import BYTES, CODE, Group, Remedy
 from meshes.variants import PIN
 
 MOVED = 0.01
 """Fraction of the bytes a remedy removes that it may add elsewhere."""
+
+LONGER = 1.02
+"""A modelled step is longer, or shorter, than another beyond this factor."""
 
 Names = frozenset[str]
 """Names of remedies that are applied together."""
@@ -53,6 +56,11 @@ Asking = Generator[list[Names], Answers, Names]
 
 
 def is_better(measurement: Measurement | None, base: Measurement) -> bool:
+    """Whether a program has fewer avoidable bytes, and its modelled step is not longer."""
+    return saves_bytes(measurement, base) and not (measurement and is_slower(measurement, base))
+
+
+def saves_bytes(measurement: Measurement | None, base: Measurement) -> bool:
     """Whether a program has fewer avoidable bytes, no more unknown rows, and next to no bytes moved elsewhere."""
     if measurement is None or measurement.error or measurement.unknown_rows > base.unknown_rows:
         return False
@@ -61,11 +69,25 @@ def is_better(measurement: Measurement | None, base: Measurement) -> bool:
     return measurement.unneeded_bytes < base.unneeded_bytes and added <= removed * MOVED
 
 
+def is_slower(measurement: Measurement, base: Measurement) -> bool:
+    """Whether its modelled step is longer; where one is not known, it is not."""
+    if measurement.error or measurement.step_ns is None or base.step_ns is None:
+        return False
+    return measurement.step_ns > LONGER * base.step_ns
+
+
+def is_faster(measurement: Measurement | None, base: Measurement) -> bool:
+    """Whether its modelled step is shorter, and it has no more avoidable bytes and no more unknown rows."""
+    if measurement is None or measurement.error or not is_slower(base, measurement):
+        return False
+    return measurement.unneeded_bytes <= base.unneeded_bytes and measurement.unknown_rows <= base.unknown_rows
+
+
 class Search:
     """One program's search; `known`: set of remedies -> measurement, the empty set for the default."""
 
     def __init__(self, base: Measurement, remedies: Sequence[Remedy]):
-        self.remedies = {remedy.name: remedy for remedy in remedies if remedy.kind == CODE}
+        self.remedies = {remedy.name: remedy for remedy in remedies if (remedy.kind, remedy.aim) == (CODE, BYTES)}
         self.known: dict[Names, Measurement] = {frozenset(): base}
         self.base = base
 

@@ -8,12 +8,15 @@ from rich.text import Text
 from compare.remedy.remedies import HAND
 from compare.remedy.result import (
     ArmResult,
+    ChosenRemedy,
     MeasurementJson,
     MergedRemedy,
     PhaseResult,
     RemainingGroup,
     RemedyBeyond,
+    RemedyJson,
     SearchResult,
+    SlowerRemedy,
 )
 from compare.render.terminal import console, text_width, wrap_prose
 from compare.render.units import axes_text, bytes_text, count_text, list_text, time_text
@@ -23,8 +26,6 @@ _INDENT = "   "
 _NOT_RECORDED = "not recorded"
 SMALL_PART = 1000
 """Groups smaller than 1/SMALL_PART of the remainder are not explained."""
-LONGER = 1.02
-"""A modelled step is reported as longer beyond this factor."""
 
 
 def print_remedies(result: SearchResult, *, out: Console | None = None) -> None:
@@ -39,6 +40,8 @@ def print_remedies(result: SearchResult, *, out: Console | None = None) -> None:
                 out.print(Text(f"      {plain(line)}", style="cyan", no_wrap=True, overflow="ignore"), soft_wrap=True)
             if others := others_line(entry):
                 out.print(wrap_prose(others, width=width, indent=_INDENT * 2))
+        if order := by_time(arm):
+            out.print(wrap_prose(order, width=width, indent=_INDENT, hang=_INDENT * 2))
         for phase, measured in arm["phases"].items():
             for line in phase_lines(phase, measured):
                 out.print(wrap_prose(line, width=width, indent=_INDENT, hang=_INDENT * 2))
@@ -52,30 +55,65 @@ def headline(result: SearchResult, arm: ArmResult) -> str:
     name = f"{arm['title']}, {case['model']['name']} on {case['mesh']['name']}"
     if all(phase["error"] for phase in arm["phases"].values()):
         return f"{name}: no program could be measured"
-    if all(not phase["error"] and not phase["before"]["unneeded_bytes"] for phase in arm["phases"].values()):
+    if not changes and not any(phase["error"] or phase["before"]["unneeded_bytes"] for phase in arm["phases"].values()):
         return f"{name}: no avoidable bytes; no change is needed"
     if not changes:
         return f"{name}: no code change was found that removes avoidable bytes"
     return f"{name}: {count_text(len(changes), 'change')}, largest effect first, each compiled and counted"
 
 
+def by_time(arm: ArmResult) -> str:
+    """The same changes in the order of the time that they save, where that is another; else empty."""
+    changes = steps(arm)
+    ordered = sorted(changes, key=lambda row: -_saved(row))
+    if ordered == changes or not any(map(_saved, changes)):
+        return ""
+    names = [f"{row['name']} ({signed_time(-_saved(row))})" for row in ordered]
+    return f"by modelled time: {', '.join(names)}"
+
+
+def _saved(row: MergedRemedy) -> float:
+    return sum(saved or 0.0 for saved in row["saves"].values())
+
+
 def steps(arm: ArmResult) -> list[MergedRemedy]:
-    """The remedies of all phases, each once, the most bytes first; `removes`: phase -> bytes."""
+    """The remedies of all phases, each once, the most bytes first, then the most time; `removes`: phase -> bytes."""
     merged: dict[str, MergedRemedy] = {}
     for phase, measured in arm["phases"].items():
-        for entry in measured.get("remedies", ()):
-            row = merged.setdefault(entry["name"], {**entry, "removes": {}, "others": {}})
-            row["removes"][phase] = entry["removes_bytes"]
+        faster = measured.get("faster", [])
+        chosen: list[ChosenRemedy] = [*measured.get("remedies", ()), *faster]
+        for entry in chosen:
+            row = merged.setdefault(entry["name"], _merged(entry))
+            row["removes"][phase], row["saves"][phase] = entry["removes_bytes"], entry.get("saves_ns")
             for other in entry["as_good"]:
                 row["others"].setdefault(other["name"], {})[phase] = other["step_ns"]
-    return sorted(merged.values(), key=lambda row: -sum(row["removes"].values()))
+        for entry in faster:
+            merged[entry["name"]]["slower"] = entry["slower_in"]
+    return sorted(merged.values(), key=lambda row: (-sum(row["removes"].values()), -_saved(row)))
+
+
+def _merged(entry: RemedyJson) -> MergedRemedy:
+    return {
+        "name": entry["name"], "scope": entry["scope"], "kind": entry["kind"], "sentence": entry["sentence"],
+        "code": entry["code"], "removes": {}, "saves": {}, "slower": [], "others": {},
+    }  # fmt: skip
 
 
 def step_line(entry: MergedRemedy) -> str:
     """`write attention as einsum …: −2.26 GB a step in prefill, −75.5 MB in decode, verified`."""
     (first, amount), *more = entry["removes"].items()
     parts = [f"{bytes_text(-amount)} a step in {first}", *(f"{bytes_text(-less)} in {phase}" for phase, less in more)]
-    return f"{entry['sentence']}: {', '.join(parts)}, verified ({entry['name']})"
+    if not any(entry["removes"].values()):
+        parts = [f"no bytes in {' and '.join(entry['removes'])}"]
+    times = [f"{signed_time(-saved)} in {phase}" for phase, saved in entry["saves"].items() if saved is not None]
+    modelled = f"; modelled step {', '.join(times)}" if times else ""
+    longer = f"; longer in {' and '.join(entry['slower'])}, so not there" if entry["slower"] else ""
+    return f"{entry['sentence']}: {', '.join(parts)}{modelled}{longer}, verified ({entry['name']})"
+
+
+def signed_time(ns: float) -> str:
+    """`−9.40 ms`, `+1.20 ms`."""
+    return f"{'+' if ns > 0 else '−' if ns < 0 else '±'}{time_text(abs(ns))}"
 
 
 def others_line(entry: MergedRemedy) -> str:
@@ -91,10 +129,15 @@ def phase_lines(phase: str, result: PhaseResult) -> Iterator[str]:
         yield f"{phase}: {result['error']}"
         return
     before, after = result["before"], result["after"]
+    yield f"{phase}: {_change(before, after)}" if before["unneeded_bytes"] else f"{phase}: no avoidable bytes"
+    if result.get("faster"):
+        ends = time_text(after["step_ns"]), time_text(result["fastest"]["step_ns"])
+        names = " and ".join(entry["name"] for entry in result["faster"])
+        yield f"{phase}, for time alone: with {names} the modelled step goes from {ends[0]} to {ends[1]}"
+    for slower in result.get("slower", ()):
+        yield f"{phase}, not recommended: {_slower(slower)}"
     if not before["unneeded_bytes"]:
-        yield f"{phase}: no avoidable bytes"
         return
-    yield f"{phase}: {_change(before, after)}"
     for entry in result["beyond"]:
         yield f"{phase}, beyond that: {_beyond(entry)}"
     for words, entries in _alike(result["remains"]).items():
@@ -127,8 +170,7 @@ def _change(before: MeasurementJson, after: MeasurementJson) -> str:
     }
     parts = [f"{word} {bytes_text(old)} → {bytes_text(new)}" for word, (old, new) in amounts.items() if old or new]
     if before["step_ns"] and after["step_ns"]:
-        longer = ", longer in spite of fewer bytes" if after["step_ns"] > LONGER * before["step_ns"] else ""
-        parts.append(f"modelled step {time_text(before['step_ns'])} → {time_text(after['step_ns'])}{longer}")
+        parts.append(f"modelled step {time_text(before['step_ns'])} → {time_text(after['step_ns'])}")
     return ", ".join(parts)
 
 
@@ -136,11 +178,23 @@ def _beyond(entry: RemedyBeyond) -> str:
     begin = f"{entry['sentence']} ({entry['code']})" if entry["kind"] != HAND else entry["sentence"]
     if entry["error"]:
         return f"{begin}: {entry['error']}"
+    if not entry["helps"] and entry["removes_bytes"] > 0:
+        less, step = bytes_text(-entry["removes_bytes"]), time_text(entry["after"]["step_ns"])
+        saved = entry.get("saves_ns") or 0.0
+        longer = f"the modelled step is {time_text(-saved)} longer" if saved < 0 else "it adds bytes elsewhere"
+        return f"{begin}: {less} a step, but {longer}; modelled step {step}"
     if not entry["helps"]:
         return f"{begin}: removes nothing more"
     left, step = bytes_text(entry["after"]["unneeded_bytes"]), time_text(entry["after"]["step_ns"])
     instead = " instead of the changes above" if entry["in_place_of"] else ""
     return f"{begin}{instead}: {bytes_text(-entry['removes_bytes'])} a step, which leaves {left}; modelled step {step}"
+
+
+def _slower(entry: SlowerRemedy) -> str:
+    """A change that makes the step longer, whatever bytes it removes."""
+    removes = entry["removes_bytes"]
+    bytes_words = f"removes {bytes_text(removes)}, but costs" if removes > 0 else "removes no bytes, and costs"
+    return f"{entry['name']} {bytes_words} {time_text(-entry['saves_ns'])} of the modelled step"
 
 
 def explain_remainder(entry: RemainingGroup) -> str:

@@ -1,5 +1,6 @@
 """The collectives of one program in a terminal."""
 
+import os
 import re
 from collections.abc import Sequence
 
@@ -13,7 +14,7 @@ from compare.render.terminal import console
 from compare.render.units import exact_text, times_text
 from meshes.process.one_line import plain
 
-INFERRED = "~"
+INFERRED = "≈"
 """Marks a value that is inferred from the nearest instruction."""
 LEGEND = f"{INFERRED}: not its own, but the nearest instruction's."
 
@@ -38,7 +39,7 @@ def print_rows(
         if path := plain(path_of(row)):
             names.append("\n" + _path(_mark_inferred(row, "op_name", path)), style="dim")
         network = "" if row.network == "ici" else f", {row.network}"
-        source = [_mark_inferred(row, "source_line", _file(row.source_line))] if row.source_line else []
+        source = [_mark_inferred(row, "source_line", short_source(row.source_line))] if row.source_line else []
         more = [f"{row.name}, {row.dtype}, {row.form}{network}", ", ".join([*source, f"line {row.line}"])]
         what = Text(plain(f"{row.kind} over {row.axes}"))
         what.append("".join(f"\n{plain(line)}" for line in more), style="dim")
@@ -102,9 +103,18 @@ def _path(words: str) -> str:
     return "\n".join(lines)
 
 
-def _file(source: str) -> str:
-    """A source line; a long one without its folders (`--json` has the full path)."""
-    return source if len(source) <= _FILE else f"…/{source.rpartition('/')[2]}"
+def local_source(source: str) -> str:
+    """A source line, its path shortened to the working directory where it lies below that."""
+    try:
+        return source.removeprefix(os.path.join(os.getcwd(), ""))
+    except FileNotFoundError:  # the working directory was removed
+        return source
+
+
+def short_source(source: str) -> str:
+    """The same; a long one without its folders (`--json` has the full path)."""
+    local = local_source(source)
+    return local if len(local) <= _FILE else f"…/{local.rpartition('/')[2]}"
 
 
 def total_line(rows: Sequence[Collective]) -> str:

@@ -46,6 +46,7 @@ TOTALS = {
     "common_bytes": WHOLE, "framework_induced_bytes": WHOLE, "partitioner_induced_bytes": WHOLE,
     "missing_bytes": WHOLE, "unserved_bytes": WHOLE, "asked_bytes": WHOLE, "emitted_over_inherent": NUMBER,
     "unknown_rows": WHOLE, "upper_bound_rows": WHOLE, "ici_wire_bytes": WHOLE, "dcn_wire_bytes": WHOLE,
+    "compute_over_floor": NUMBER,
     "step_j": NUMBER, "low_j": NUMBER, "high_j": NUMBER, "matrix_j": NUMBER, "vector_j": NUMBER, "memory_j": NUMBER,
     "ici_j": NUMBER, "dcn_j": NUMBER, "static_j": NUMBER, "inherent_j": NUMBER, "inflated_j": NUMBER,
     "induced_j": NUMBER, "rest_j": NUMBER, "per_token_j": NUMBER, "mean_w": NUMBER, "peak_w": NUMBER,
@@ -137,6 +138,7 @@ def _sums(program: Program, *, required: int) -> Row:
     return {
         **{f"{name}_bytes": sums.get(name) for name in _SUMS},
         **{name: sums.get(name) for name in TOTALS if name.endswith(("wire_bytes", "_rows"))},
+        "compute_over_floor": sums.get("compute_over_floor"),
         "emitted_over_inherent": emitted / required if emitted is not None and required else None,
     }
 

@@ -154,6 +154,7 @@ def _program(program: JudgedProgram) -> ProgramReport:
         loop=about.loop,
         attention=about.attention,
         style=about.style,
+        cache=about.cache,
         tracer=about.tracer,
         witness=about.witness,
         constraints=about.constraints,

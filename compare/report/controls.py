@@ -9,7 +9,7 @@ from compare.report.model.findings import ControlPhase
 from compare.report.model.program import ProgramReport
 from compare.report.rows import excess_by_place
 
-CHANGES = ("partitioner", "attention", "loop", "libtpu", "tracer", "style")
+CHANGES = ("partitioner", "attention", "cache", "loop", "libtpu", "tracer", "style")
 """What a control can change, the smallest change first: where several remove the same bytes, the first is the owner."""
 
 BY_HAND = "explicit"
@@ -29,6 +29,13 @@ _CELLS: Mapping[str, _Words] = MappingProxyType({
     "tpu+gspmd": _Words("the same program under the GSPMD partitioner", "under the GSPMD partitioner"),
     "tpu+shardy": _Words("the same program under the Shardy partitioner", "under the Shardy partitioner"),
     "tpu+einsum": _Words("the same model with attention written as einsum", "with attention as einsum"),
+    "tpu+cache-select": _Words("the same model with the cache updated by a mask", "with the cache updated by a mask"),
+    "tpu+cache-slice": _Words("the same model with the cache updated by slices", "with cache updates by slices"),
+    "tpu+cache-index": _Words("the same model with the cache updated by index", "with the cache updated by index"),
+    "tpu+cache-written": _Words("the same model with a cache written, then read", "with a cache written, then read"),
+    "tpu+cache-written-index": _Words(
+        "the same model with a cache written by index, then read", "with a cache written by index, then read"
+    ),
     "tpu+torchax": _Words("the same PyTorch model traced by JAX, through torchax", "traced by JAX through torchax"),
     "tpu+pinned": _Words("the same model with its activations pinned", "with its activations pinned"),
     "tpu+weights": _Words("the same model with only weights, cache and inputs pinned", "with only its weights pinned"),
@@ -62,6 +69,7 @@ def list_changes(default: ProgramReport, control: ProgramReport) -> tuple[str, .
     pairs = {
         "partitioner": (default.partitioner, control.partitioner),
         "attention": (default.attention, control.attention),
+        "cache": (default.cache or "", control.cache or ""),
         "loop": (default.loop, control.loop),
         "libtpu": ((default.versions or {}).get("libtpu"), (control.versions or {}).get("libtpu")),
         "tracer": (default.tracer or "", control.tracer or ""),

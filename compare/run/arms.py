@@ -3,7 +3,7 @@
 The only place that names them.  A new arm is a folder with the worker protocol, and a row here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -15,6 +15,8 @@ from compare.run.errors import WorkError
 from meshes.case import CHOICES, Case
 from meshes.process.packages import is_overwritten
 from meshes.reduced import reduce_case
+from meshes.twins.caches import CACHE_USES, choose_cache_use
+from meshes.variants import VARIANTS
 
 COMPILER = ("jaxlib", "libtpu")
 """The distributions that compile every arm's program."""
@@ -86,7 +88,7 @@ class Cell:
 REWRITTEN = ("lower", "rewrite", "compile")
 """The steps of a program that is lowered as by default, and translated for another partitioner before the compile."""
 
-CONTROLS = ("partitioner", "attention", "style", "loop", "tracer", "libtpu")
+CONTROLS = ("partitioner", "attention", "cache", "style", "loop", "tracer", "libtpu")
 """What a control changes: one thing at a time; what the change removes, it caused.  As --help lists them; the order
 in which they own bytes is that of `CHANGES`."""
 DEFAULT_CONTROLS = ("partitioner", "attention")
@@ -144,7 +146,13 @@ class Arm:
         controls: words of `CONTROLS`.  libtpu: the version of the control `libtpu`.
         witnesses: names in `WITNESSES`; those of this arm are used.
         """
-        offered = (*self.controls, *_words(case), _other_libtpu(libtpu or EARLIER_LIBTPU), *OPTION_CELLS)
+        offered = (
+            *self.controls,
+            *_words(case),
+            *_caches(case),
+            _other_libtpu(libtpu or EARLIER_LIBTPU),
+            *OPTION_CELLS,
+        )
         compiled = (DEFAULT, *(cell for cell in offered if cell.control in controls and cell.differs(case)))
         others = (_witness_cell(name) for name in witnesses if WITNESSES[name].arm == self.name)
         measured = (EXECUTED[execute],) if execute else ()
@@ -220,6 +228,17 @@ def _words(case: Case) -> tuple[Cell, ...]:
     styles = (Cell(f"tpu+{word}", {"style": word}, control="style") for word in CHOICES["style"])
     loops = (Cell(f"tpu+{word}", {"loop": word}, control="loop") for word in CHOICES["loop"])
     return (*styles, *loops)
+
+
+def _caches(case: Case) -> Iterator[Cell]:
+    """The other ways in which a decode step writes and reads its cache; none where all is written by hand."""
+    if case.style == "explicit" or "decode" not in case.phases:
+        return
+    default = choose_cache_use(case)
+    others = tuple(name for name in case.variants if VARIANTS[name].site != "cache")
+    for name, use in CACHE_USES.items():
+        if use != default:
+            yield Cell(f"tpu+{name}", {"variants": (*others, name)}, control="cache")
 
 
 def _other_libtpu(version: str) -> Cell:

@@ -20,10 +20,10 @@ from compare.timing.network.machines.machine import (
     Machine,
 )
 from compare.timing.network.machines.machine_file import read_machine
-from compare.timing.network.machines.tpu import astra_sim_machine, tpu_machine
+from compare.timing.network.machines.tpu import astra_sim_machine, describe_rings, tpu_machine
 from compare.timing.network.machines.words import choose_algorithm, parse_kind
 from meshes.process.command_line import Parser, command_parser, whole_number
-from meshes.process.one_line import quote
+from meshes.process.one_line import complain, quote
 
 ASTRA_SIM = "astra-sim"
 Value = TypeVar("Value")
@@ -66,8 +66,8 @@ def parse_request(argv: Sequence[str] | None) -> Request:
 def _parser() -> Parser:
     parser = command_parser(
         "compare.simulate",
-        "What one collective, or messages between ranks, cost on a machine of rings, switches and full meshes: in ns, "
-        "or in ASTRA-sim's cycles.",
+        "Compute what one collective, or messages between ranks, cost on a machine of rings, switches and full meshes: "
+        "in ns, or in ASTRA-sim's cycles.",
         example="--collective all-reduce --bytes 1048576 --dims ring:4,ring:2 --bandwidth 90,90 --latency 1000,1000 "
         "--as astra-sim",
     )
@@ -155,6 +155,8 @@ def _machine(options: argparse.Namespace, parser: Parser, *, as_astra_sim: bool)
             parser.error("--bandwidth and --latency belong to --dims")
         if options.machine.endswith(".toml"):
             return read_machine(Path(options.machine))
+        if as_astra_sim and (note := describe_rings(options.machine)):
+            complain(f"note: {note}")
         return astra_sim_machine(options.machine) if as_astra_sim else tpu_machine(options.machine)
     if options.bandwidth is None or options.latency is None:
         parser.error("--dims has its --bandwidth and --latency, one number for each dim")

@@ -18,7 +18,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         example="docs/study/study.toml",
     )
     parser.add_argument(
-        "study", metavar="STUDY.toml", type=Path, help="the study file; its text and queries are beside it"
+        "study",
+        metavar="STUDY.toml",
+        type=Path,
+        help="the study file; its text and queries must be beside it, as in docs/study of the repository (an installed "
+        "wirediff has none)",
     )
     parser.add_argument(
         "--runs", metavar="DIR", type=Path, default=Path("runs/study"), help="the folder of the run folders"

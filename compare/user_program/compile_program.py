@@ -37,6 +37,8 @@ class CompiledProgram:
 
     text: str
     how: str
+    topology: str
+    """`v5e:2x4`, or `2xv5e:2x4`."""
     device_ids: tuple[int, ...]
     """The runtime's id of each device of the program."""
     meshes: tuple[str, ...]
@@ -109,7 +111,8 @@ def _keep_result(number: int, ended: ProcessEnd, out: Path, cache: Cache, key: s
 def _read_result(entry: Path) -> CompiledProgram:
     about = read_json(entry / "compiled.json")
     slices = f"{about['num_slices']}x" if about["num_slices"] > 1 else ""
-    how = f"compiled for {slices}{about['topology']} by libtpu {about['versions']['libtpu']}"
+    topology = f"{slices}{about['topology']}"
+    how = f"compiled for {topology} by libtpu {about['versions']['libtpu']}"
     text = gzip.decompress((entry / "optimized.hlo.gz").read_bytes()).decode()
     packed = (entry / passes.FILE).read_bytes() if (entry / passes.FILE).is_file() else b""
-    return CompiledProgram(text, how, tuple(about["device_ids"]), tuple(about["meshes"]), packed)
+    return CompiledProgram(text, how, topology, tuple(about["device_ids"]), tuple(about["meshes"]), packed)

@@ -226,6 +226,7 @@ def _read(
             text=compiled.text,
             axes=sizes,
             compiled=compiled.how,
+            topology=compiled.topology,
             device_ids=compiled.device_ids,
             passes=compiled.passes,
         )

@@ -28,6 +28,8 @@ class SavedProgram:
     axes: Mapping[str, int]
     compiled: str = ""
     """Target and compiler, where it was compiled here; empty where it came compiled."""
+    topology: str = ""
+    """What it was compiled for here, like `v5e:2x4`: its logical device i is the i-th chip, row by row."""
     device_ids: tuple[int, ...] = ()
     """The runtime's id of each device of the program; needed to read the groups of a program of several slices."""
     notes: tuple[str, ...] = ()
@@ -48,7 +50,8 @@ def save(folder: Path, program: SavedProgram) -> None:
     target = folder.absolute()
     scratch = target.with_name(f".{target.name}.{uuid4().hex[:8]}.part")
     about = {
-        "axes": dict(program.axes), "compiled": program.compiled, "device_ids": program.device_ids,
+        "axes": dict(program.axes), "compiled": program.compiled, "topology": program.topology,
+        "device_ids": program.device_ids,
         "notes": program.notes, "scopes": program.names.scope_map, "owns": program.names.owns,
     }  # fmt: skip
     try:
@@ -85,6 +88,6 @@ def read_saved(folder: Path) -> SavedProgram:
     except (ValueError, TypeError, RecursionError) as error:
         raise WorkError(f"{folder} cannot be read again: {error}") from None
     return SavedProgram(
-        text=text, axes=axes, compiled=str(about.get("compiled", "")), device_ids=tuple(ids), notes=tuple(notes),
-        passes=packed, names=names,
+        text=text, axes=axes, compiled=str(about.get("compiled", "")), topology=str(about.get("topology", "")),
+        device_ids=tuple(ids), notes=tuple(notes), passes=packed, names=names,
     )  # fmt: skip

@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import takewhile
 from math import prod
 
-from compare.contract.row import BOTH, FLOATS, INTEGERS, ContractRow
+from compare.contract.row import BOTH, FLOATS, INTEGERS, TABLES, ContractRow
 from compare.verdict.inflation import padding_fraction
 from compare.verdict.operand_traffic import CACHE, WEIGHT, OperandTraffic, is_float, is_integer, senders
 
@@ -63,6 +63,8 @@ def _row_of(traffic: OperandTraffic, contract: Sequence[ContractRow]) -> int | N
 
     A step of a collective over several slices, within them or between them, counts with the axes of that collective.
     """
+    if WEIGHT in traffic.roles:
+        return _row_of_weights(traffic, contract)
     candidates = [
         index
         for index, row in enumerate(contract)
@@ -70,6 +72,23 @@ def _row_of(traffic: OperandTraffic, contract: Sequence[ContractRow]) -> int | N
     ]
     same_kind = [index for index in candidates if contract[index].kind == traffic.collective.kind]
     return next(iter(same_kind or candidates), None)
+
+
+def _row_of_weights(traffic: OperandTraffic, contract: Sequence[ContractRow]) -> int | None:
+    """The row that puts such weights together, wherever in the model they are used: that of its own size (a table),
+    then of its own scope, then the first.  A scope may be a neighbour's: it does not make a table of a weight.
+    """
+    rows = [
+        index
+        for index, row in enumerate(contract)
+        if row.of_weights and CACHE not in traffic.roles and _runs_over(traffic, row)
+        and _is_equivalent_kind(traffic, row) and _carries(traffic, row)
+    ]  # fmt: skip
+    whole = [index for index in rows if contract[index].payload_bytes == traffic.operand.payload_bytes]
+    of_scope = [index for index in rows if contract[index].scope == traffic.operand.scope]
+    both = [index for index in whole if index in of_scope]
+    others = [index for index in of_scope if contract[index].scope not in TABLES]
+    return next(iter(both or whole or others or rows), None)
 
 
 def _runs_over(traffic: OperandTraffic, row: ContractRow) -> bool:
@@ -83,6 +102,7 @@ def _can_satisfy(traffic: OperandTraffic, row: ContractRow) -> bool:
     ) and not _cannot_be_sum(traffic, row)
     return (
         (kind_fits or _is_last_step_of_sum(traffic, row))
+        and not row.of_weights
         and not traffic.roles & {WEIGHT, CACHE}
         and _carries(traffic, row)
     )

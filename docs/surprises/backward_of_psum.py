@@ -3,10 +3,12 @@
 Asked: the gradient of a matmul whose contracting dim is split, with a `psum` in a `shard_map` without checks
 (`check_vma=False`, once `check_rep=False`; a Pallas kernel inside used to need that).
 
-Why: without the checks nothing is known of which values are the same on all devices.  The gradient that comes in might
-be another on each, so it is summed before it goes on: the transpose of `psum` is `psum`.  Here it *is* the same on all.
+Why: without the checks the compiler does not know which values are the same on all devices.  The incoming gradient
+might differ from device to device, so it is summed before it goes on: the transpose of `psum` is `psum`.  Here it *is*
+the same on all.
 
-Instead: leave the checks on.  Then the sum is known to be the same everywhere, and its transpose is no communication.
+Instead: leave the checks on.  Then the sum is known to be the same everywhere, and its transpose needs no
+communication.
 """
 
 import jax

@@ -7,7 +7,7 @@ moves the split of each array to its columns, joins them there, and moves the sp
 exchanges.  (In jax 0.4.34 arrays of one dim, which have no columns, came out doubled, as if summed over their copies as
 well.)
 
-Instead: stack along a new dim, which nothing splits.  Each device joins what it has.
+Instead: stack along a new dim, which nothing splits.  Each device joins its own rows.
 """
 
 import jax

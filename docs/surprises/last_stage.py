@@ -2,9 +2,9 @@
 
 Asked: the loss of what the last of four stages has made: `loss(x[-1])`, where each device has one stage of `x`.
 
-Why: where everybody wants what one device has, the partitioner cuts in two steps: the slice is moved to the first
-stage, and the move is undone for all by a sum to which the others give zeros.  Four stages then hold a copy of the last
-one's activations, and compute the loss of it, each of them the same.
+Why: if all devices want the slice of one device, the partitioner cuts in two steps: it moves the slice to the first
+stage, and then sends it to all by a sum to which the others give zeros.  Four stages then hold a copy of the last one's
+activations, and compute the loss of it, each of them the same.
 
 Instead: every stage computes the loss of its own, which takes no longer than waiting for it; then all but the last are
 masked, and one number is summed.

@@ -2,9 +2,9 @@
 
 Asked: a stack of eight weights, one whole weight on each device, and a scan that takes one after the other.
 
-Why: in the loop a layer is `dynamic_slice(stack, i)`, and which device has it is known only when it runs.  To a slice
-at an unknown place of a split dim the partitioner has one answer, the whole of that dim on every device; and the gather
-stays in the loop, so that the stack travels eight times.
+Why: in the loop a layer is `dynamic_slice(stack, i)`, and which device has it is known only when it runs.  For a slice
+at an unknown place of a split dim the partitioner gathers the whole dim onto every device; and the gather stays in the
+loop, so that the stack travels eight times.
 
 Instead: split each layer, not the stack.  The slice is then at a place that every device has.  Here the activations are
 smaller than the weight, and only their partial sums travel.

@@ -2,7 +2,7 @@
 
 Asked: `vmap` of a `while_loop` over a batch that is split; `pmap` did the same without communication.
 
-Why: `vmap` makes one loop of them all, which goes on while *any* has to.  Of a split batch "any" is an all-reduce, in
+Why: `vmap` makes one loop of them all, which goes on while *any* has to.  For a split batch "any" is an all-reduce, in
 the loop's condition: once an iteration, and its length is known only when it runs.
 
 Instead: `shard_map` around the `vmap`.  Each device has a loop of its own.

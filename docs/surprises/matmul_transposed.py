@@ -1,10 +1,10 @@
-"""A matmul that needs no communication gets its result asked for in another split (openxla/xla#4062).
+"""A matmul that needs no communication communicates, since its result is required in another split (openxla/xla#4062).
 
 Asked: `(a @ b).T` with the rows of a split over `x` and the columns of b over `y`; the result's rows over `x`.
 
-Why: each device has what it needs for a block of the product, whose columns, the transposed result's rows, are split
-over `y`.  The other order of axes is asked for, and the partitioner satisfies it before the matmul: it moves both
-operands to where it wants them.
+Why: each device has the inputs of one block of the product.  The columns of the product, which are the rows of the
+transposed result, are split over `y`.  But the result is required split over `x`, and the partitioner makes that split
+before the matmul: it moves both operands.
 
 Instead: ask for the split that the operands give, rows over `y` and columns over `x`.
 """

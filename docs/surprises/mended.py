@@ -3,9 +3,9 @@
 Each was gathered once: rows shuffled by a vmapped `permutation` (jax-ml/jax#20381), a transform or a decomposition of
 each row (jax-ml/jax#15680, #20683), rows written at a static place of a split dim (jax-ml/jax#23052), a grouped
 convolution of a split batch (openxla/xla#47945; the CPU compiler still gathers it).  Two arrays whose sum is wanted
-whole were gathered both (openxla/xla#5300), and gradients of microbatches were summed over devices one by one
-(openxla/xla#6750): now it is one gather, and one sum.  A roll along a split dim (jax-ml/jax#15773) sends one row to a
-neighbour, which is what it needs.
+whole were both gathered (openxla/xla#5300), and gradients of microbatches were summed over devices one by one
+(openxla/xla#6750): now there is one gather, and one sum.  A roll along a split dim (jax-ml/jax#15773) sends one row to
+a neighbour, which is what it needs.
 """
 
 import jax

@@ -4,7 +4,7 @@ Asked: a batch of 64, split over eight devices, reshaped to four microbatches of
 
 Why: the eight parts of the batch become four microbatches of two parts each.  A microbatch lies on two devices, the
 other six have nothing of it; and the loop takes one at a time, at a place of a split dim that is known only when it
-runs.  So every iteration gathers the microbatch over the four that hold different ones.
+runs.  So every iteration gathers the microbatch over groups of four devices that hold different ones.
 
 Instead: make the microbatch the inner dim, `[16, 4, …]`, and swap the two.  Every device has an equal part of each.
 """

@@ -6,8 +6,8 @@ neither PyTorch/XLA nor GSPMD has a part in it.
 Why: torchax implements the operations that PyTorch's decomposition leaves, `view` and `bmm` among them.  Batch and
 heads are merged before JAX sees the program, by a `matmul` as by `scaled_dot_product_attention`.
 
-Instead: `einsum`, which torchax hands to JAX whole, or JAX's own attention in place of PyTorch's
-(`env.override_op_definition` puts it there for a model that is not one's own: [witnesses](../witnesses.md)).
+Instead: `einsum`, which torchax hands to JAX whole, or JAX's own attention instead of PyTorch's
+(`env.override_op_definition` replaces it in a model that is not your own: [witnesses](../witnesses.md)).
 """
 
 import jax

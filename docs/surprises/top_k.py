@@ -5,10 +5,10 @@ Asked: `top_k` of rows whose 65,536 entries are split over `data`: the four larg
 Why: the compiler knows the trick: each device finds its own four, these are gathered, and sorted again.  But it gathers
 and sorts the values alone.  The table says so, one gather of `f32`; and in the compiled text the second result, the
 places, is a constant: zeros, whatever the input, under both partitioners (libtpu 0.0.42.1; the report is of GPUs, and
-of wrong values).  What a program does *not* send can be the surprise.
+of wrong values).  The surprise can be that a program does *not* send something.
 
-Instead: give the parts a dim of their own, which stays split.  Of the parts each device has a whole row, and what is
-merged in the end, 32 candidates a row, is whole as well.
+Instead: give the parts a dim of their own, which stays split.  On each device the last dim is then whole, and so are
+the 32 candidates a row that are merged in the end.
 """
 
 import jax

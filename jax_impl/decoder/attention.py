@@ -10,7 +10,7 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 
-from jax_impl.decoder.cache import KV, Cache, Keys, read, write
+from jax_impl.decoder.cache import KV, Cache, Keys, update
 from jax_impl.decoder.norm import Norm
 from jax_impl.sharding.layout import Layout
 from meshes.case import Case
@@ -160,9 +160,9 @@ class Attention(nnx.Module):
     def __init__(self, layout: Layout):
         model = layout.case.model
         self.layout = layout
-        self.q = layout.param("layers stages embed heads head_dim")
-        self.k = layout.param("layers stages embed kv_heads head_dim")
-        self.v = layout.param("layers stages embed kv_heads head_dim")
+        self.q = layout.param("layers stages heads embed head_dim")
+        self.k = layout.param("layers stages kv_heads embed head_dim")
+        self.v = layout.param("layers stages kv_heads embed head_dim")
         self.q_bias = layout.param("layers stages heads head_dim") if model.qkv_bias else None
         self.k_bias = layout.param("layers stages kv_heads head_dim") if model.qkv_bias else None
         self.v_bias = layout.param("layers stages kv_heads head_dim") if model.qkv_bias else None
@@ -175,10 +175,7 @@ class Attention(nnx.Module):
         with layout.scope("layer.attention.qkv"):
             q, k, v = self.project(layout.gather_sequence(x), position=context.position)
         with layout.scope("layer.attention.core"):
-            keys, values = k, v
-            if case.phase == "decode":
-                keys, values = read(cache, k, v, entry=entry, position=context.position, layout=layout)
-            cache = write(cache, k, v, entry=entry, position=context.position, layout=layout)
+            keys, values, cache = update(cache, k, v, entry=entry, position=context.position, layout=layout)
             mixed = choose_attention(case)(q, keys, values, position=context.position, layout=layout)
             mixed = layout.place(mixed, HEADS)
         with layout.scope("layer.attention.out"):
@@ -187,7 +184,7 @@ class Attention(nnx.Module):
     def project(self, x: Stream, *, position: Int[Array, ""]) -> tuple[Heads, KV, KV]:
         """Queries, keys and values: with their biases, normed where the model does, queries and keys turned."""
         layout = self.layout
-        q, k, v = (jnp.einsum("zbsd,zdhk->zbshk", x, weight[...]) for weight in (self.q, self.k, self.v))
+        q, k, v = (jnp.einsum("zbsd,zhdk->zbshk", x, weight[...]) for weight in (self.q, self.k, self.v))
         if self.q_bias is not None:
             biases = (self.q_bias, self.k_bias, self.v_bias)
             q, k, v = (each + bias[...][:, None, None] for each, bias in zip((q, k, v), biases, strict=True))

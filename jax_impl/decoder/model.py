@@ -9,7 +9,7 @@ from flax import nnx
 from jaxtyping import Array, Float, Int
 
 from jax_impl.decoder.attention import StepContext, Stream
-from jax_impl.decoder.cache import Cache
+from jax_impl.decoder.cache import Cache, Caches
 from jax_impl.decoder.layers import Layer
 from jax_impl.decoder.norm import Norm
 from jax_impl.sharding.layout import Layout
@@ -56,14 +56,27 @@ class Decoder(nnx.Module):
     def __init__(self, layout: Layout):
         self.layout = layout
         self.embedding = Embedding(layout)
-        self.layers = Layer(layout)
+        case = layout.case
+        # In a scan one stack of all layers; unrolled each has its own weights, which XLA can fetch ahead.
+        self.layers = (
+            Layer(layout)
+            if case.loop == "scan"
+            else nnx.List([Layer(layout) for _ in range(case.model.layers // case.mesh.pp)])
+        )
         self.norm = Norm(layout, dims="embed")
         # A tied head is the embedding transposed: one weight, two uses.
         self.head = None if layout.case.model.tied else Head(layout)
 
-    def run_layers(self, carry: tuple[Stream, Cache], *, context: StepContext) -> tuple[Stream, Cache]:
+    def run_layers(self, carry: tuple[Stream, Caches], *, context: StepContext) -> tuple[Stream, Caches]:
         """The layers of one stage, on all stages at once: of the stream and the cache."""
         case = self.layout.case
+        if case.loop == "unrolled":
+            x, caches = carry
+            changed = []
+            for layer, cache in zip(self.layers, caches, strict=True):
+                x, cache = layer(x, cache, entry=context.slot, context=context)
+                changed.append(cache)
+            return x, tuple(changed)
         form, stacked = nnx.split(self.layers)
 
         def run(carry: tuple[Stream, Cache], at: tuple[nnx.State, Array]) -> tuple[tuple[Stream, Cache], None]:
@@ -71,7 +84,7 @@ class Decoder(nnx.Module):
             entry = layer * case.microbatches + context.slot
             return nnx.merge(form, weights)(*carry, entry=entry, context=context), None
 
-        return loop(run, carry, (stacked, jnp.arange(case.model.layers // case.mesh.pp)), form=case.loop)[0]
+        return jax.lax.scan(run, carry, (stacked, jnp.arange(case.model.layers // case.mesh.pp)))[0]
 
     def logits(self, x: Ends) -> Scores:
         """Every stage computes them; only the last stage's are the answer."""

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from jax_impl.decoder.attention import StepContext, Stream
-from jax_impl.decoder.cache import Cache
+from jax_impl.decoder.cache import Caches
 from jax_impl.decoder.model import Decoder, loop
 from jax_impl.sharding.layout import STREAM
 
@@ -14,10 +14,10 @@ from jax_impl.sharding.layout import STREAM
 def run_pipeline(
     model: Decoder,
     embedded: Float[Array, "slots stages batch seq embed"],
-    cache: Cache,
+    cache: Caches,
     *,
     position: Int[Array, ""],
-) -> tuple[Float[Array, "slots stages stream_batch stream_seq embed"], Cache]:
+) -> tuple[Float[Array, "slots stages stream_batch stream_seq embed"], Caches]:
     """The state, after all layers, of the last token of each device's part, for every microbatch.
 
     The answer is the last stage's, of the last part of each sequence.
@@ -27,7 +27,7 @@ def run_pipeline(
     """
     layout = model.layout
 
-    def tick(carry: tuple[Stream, Cache], at: Int[Array, ""]) -> tuple[tuple[Stream, Cache], Array]:
+    def tick(carry: tuple[Stream, Caches], at: Int[Array, ""]) -> tuple[tuple[Stream, Caches], Array]:
         (state, cache), slot = carry, layout.cache_slot(at)
         state = layout.shift(state, embedded[slot], tick=at)
         run = partial(model.run_layers, context=StepContext(position, slot))

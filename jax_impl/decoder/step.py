@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, Int
 
-from jax_impl.decoder.cache import CACHE_DIMS, Cache, cache_shape
+from jax_impl.decoder.cache import CACHE_DIMS, Caches, cache_shape, make_caches
 from jax_impl.decoder.model import Decoder
 from jax_impl.decoder.pipeline import run_pipeline
 from jax_impl.sharding.layout import Layout
@@ -17,9 +17,6 @@ from jax_impl.sharding.lowering import abstract_array, abstract_weights
 
 Ids = Int[Array, "sequences"]
 Tokens = Int[Array, "sequences seq"]
-
-OUTPUT_DIMS = ("batch", Cache(CACHE_DIMS, CACHE_DIMS))
-WATCH_DIMS = ("batch", "slots stages batch parts vocab", Cache(CACHE_DIMS, CACHE_DIMS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,33 +38,48 @@ class Step:
             inputs = (abstract((case.batch, case.seq), jnp.int32, "batch positions"),)
         else:
             inputs = (abstract((case.batch, 1), jnp.int32, "batch _"), abstract((), jnp.int32, ""))
-        return cls(layout=layout, form=form, arguments=(abstract_weights(layout, weights), Cache(kv, kv), *inputs))
+        return cls(
+            layout=layout,
+            form=form,
+            arguments=(abstract_weights(layout, weights), make_caches(case, lambda _: kv), *inputs),
+        )
 
     @property
-    def run(self) -> Callable[..., tuple[Ids, Cache]]:
+    def run(self) -> Callable[..., tuple[Ids, Caches]]:
         """The pure function of this phase."""
         return {"prefill": self.prefill, "decode": self.decode}[self.layout.case.phase]
 
-    def prefill(self, weights: nnx.State, cache: Cache, tokens: Tokens) -> tuple[Ids, Cache]:
+    @property
+    def output_dims(self) -> tuple[str, Caches]:
+        """Of ids and cache."""
+        return "batch", make_caches(self.layout.case, lambda _: CACHE_DIMS)
+
+    @property
+    def watch_dims(self) -> tuple[str, str, Caches]:
+        """Of ids, logits and cache."""
+        ids, cache = self.output_dims
+        return ids, "slots stages batch parts vocab", cache
+
+    def prefill(self, weights: nnx.State, cache: Caches, tokens: Tokens) -> tuple[Ids, Caches]:
         """The next token of every sequence, and the cache with the keys and values of its prompt."""
         ids, _, cache = self.watch(weights, cache, tokens)
         return ids, cache
 
-    def decode(self, weights: nnx.State, cache: Cache, tokens: Tokens, position: Int[Array, ""]) -> tuple[Ids, Cache]:
+    def decode(self, weights: nnx.State, cache: Caches, tokens: Tokens, position: Int[Array, ""]) -> tuple[Ids, Caches]:
         """The next token of every sequence, and the cache with this one's keys and values at `position`."""
         ids, _, cache = self.watch(weights, cache, tokens, position)
         return ids, cache
 
     def watch(
-        self, weights: nnx.State, cache: Cache, tokens: Tokens, position: Int[Array, ""] | None = None
-    ) -> tuple[Ids, Float[Array, "slots stages batch parts vocab"], Cache]:
+        self, weights: nnx.State, cache: Caches, tokens: Tokens, position: Int[Array, ""] | None = None
+    ) -> tuple[Ids, Float[Array, "slots stages batch parts vocab"], Caches]:
         """The step with its logits, those of every stage."""
         arguments = (weights, cache, tokens, *([] if position is None else [position]))
-        return self.layout.as_global(self._watch, takes=self.arguments, gives=WATCH_DIMS)(*arguments)
+        return self.layout.as_global(self._watch, takes=self.arguments, gives=self.watch_dims)(*arguments)
 
     def _watch(
-        self, weights: nnx.State, cache: Cache, tokens: Tokens, position: Int[Array, ""] | None = None
-    ) -> tuple[Ids, Float[Array, "slots stages batch parts vocab"], Cache]:
+        self, weights: nnx.State, cache: Caches, tokens: Tokens, position: Int[Array, ""] | None = None
+    ) -> tuple[Ids, Float[Array, "slots stages batch parts vocab"], Caches]:
         layout, model = self.layout, nnx.merge(self.form, weights)
 
         def choose(ends: Array) -> tuple[Array, Array]:

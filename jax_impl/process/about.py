@@ -11,6 +11,7 @@ from jax._src.interpreters import mlir, pxla
 from jax_impl.decoder.cache import CACHE_DIMS
 from jax_impl.decoder.step import Step
 from jax_impl.sharding.spec import DTYPES
+from meshes.twins.caches import cache_names, describe_cache_use
 
 PACKAGES = ("jax", "jaxlib", "flax")
 
@@ -26,9 +27,7 @@ BUILD_OPTIONS = (
 DTYPE_NAMES = {jax.numpy.dtype(dtype): name for name, dtype in DTYPES.items()} | {jax.numpy.dtype("int32"): "s32"}
 """As XLA spells them."""
 
-CACHE = (("cache.k", CACHE_DIMS), ("cache.v", CACHE_DIMS))
 INPUTS = {"prefill": (("tokens", "batch positions"),), "decode": (("tokens", "batch _"), ("position", ""))}
-OUTPUTS = (("ids", "batch"), *CACHE)
 
 
 def describe_program(step: Step, traced: jax.stages.Traced, lowered: jax.stages.Lowered) -> dict[str, Any]:
@@ -42,9 +41,10 @@ def describe_program(step: Step, traced: jax.stages.Traced, lowered: jax.stages.
         "loop": case.loop,
         "attention": case.attention,
         "style": case.style,
+        **describe_cache_use(case),
         "compile_options": compile_options(lowered, num_devices=case.mesh.num_devices),
         "parameters": _parameters(step),
-        "outputs": _outputs(traced),
+        "outputs": _outputs(step, traced),
     }
 
 
@@ -77,8 +77,10 @@ def compile_options(lowered: jax.stages.Lowered, *, num_devices: int) -> dict[st
 def _parameters(step: Step) -> list[dict[str, Any]]:
     """The program's parameters in their order, with what each is."""
     weights, *rest = step.arguments
-    rows = [(".".join(path), "weight", each.get_metadata("dims")) for path, each in nnx.to_flat_state(weights)]
-    rows += [(name, "cache", dims) for name, dims in CACHE]
+    rows = [
+        (".".join(map(str, path)), "weight", each.get_metadata("dims")) for path, each in nnx.to_flat_state(weights)
+    ]
+    rows += [(name, "cache", CACHE_DIMS) for pair in cache_names(step.layout.case) for name in pair]
     rows += [(name, "input", dims) for name, dims in INPUTS[step.layout.case.phase]]
     shapes = jax.tree.leaves((weights, rest))
     return [
@@ -87,12 +89,13 @@ def _parameters(step: Step) -> list[dict[str, Any]]:
     ]
 
 
-def _outputs(traced: jax.stages.Traced) -> list[dict[str, Any]]:
+def _outputs(step: Step, traced: jax.stages.Traced) -> list[dict[str, Any]]:
     """The program's results in their order."""
     shapes = jax.tree.leaves(traced.out_info)
+    rows = [("ids", "batch"), *((name, CACHE_DIMS) for pair in cache_names(step.layout.case) for name in pair)]
     return [
         {"index": index, "name": name} | _array(dims, shape)
-        for index, ((name, dims), shape) in enumerate(zip(OUTPUTS, shapes, strict=True))
+        for index, ((name, dims), shape) in enumerate(zip(rows, shapes, strict=True))
     ]
 
 

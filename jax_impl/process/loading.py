@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from jax_impl.decoder.cache import Cache
+from jax_impl.decoder.cache import Caches, make_caches
 from jax_impl.decoder.step import Step
-from jax_impl.process.about import CACHE, INPUTS
+from jax_impl.process.about import INPUTS
 from meshes.case import Case
 from meshes.weights import WeightSpec, weights
 
@@ -25,8 +25,9 @@ def load_weights(step: Step, numbers: Numbers) -> nnx.State:
     return make_weights(step, lambda name, each: _load(each, name, numbers))
 
 
-def load_cache(step: Step, numbers: Numbers) -> Cache:
-    return Cache(*(_load(each, name, numbers) for (name, _), each in zip(CACHE, step.arguments[1], strict=True)))
+def load_cache(step: Step, numbers: Numbers) -> Caches:
+    each = jax.tree.leaves(step.arguments[1])[0]  # all alike
+    return make_caches(step.layout.case, lambda name: _load(each, name, numbers))
 
 
 def load_inputs(step: Step, numbers: Numbers) -> tuple[jax.Array, ...]:
@@ -44,16 +45,16 @@ def read_weights(step: Step, read: Read) -> nnx.State:
     return make_weights(step, read_array)
 
 
-def empty_cache(step: Step) -> Cache:
+def empty_cache(step: Step) -> Caches:
     """A cache of zeros, made on the devices."""
-    return Cache(*(jnp.zeros(each.shape, each.dtype, device=each.sharding) for each in step.arguments[1]))
+    return jax.tree.map(lambda each: jnp.zeros(each.shape, each.dtype, device=each.sharding), step.arguments[1])
 
 
 def make_weights(step: Step, make: Callable[[str, jax.ShapeDtypeStruct], jax.Array]) -> nnx.State:
     """Each weight by its name and its shape with sharding."""
     flat = nnx.to_flat_state(step.arguments[0])
     return nnx.from_flat_state(
-        [(path, weight.replace(make(".".join(path), weight.get_value()))) for path, weight in flat]
+        [(path, weight.replace(make(".".join(map(str, path)), weight.get_value()))) for path, weight in flat]
     )
 
 

@@ -16,7 +16,7 @@ from jax_impl.sharding.spec import DTYPES, named_sharding
 from meshes.case import Case
 from meshes.twins.layout import RING, check_dims, count_parts, enter_scope, is_pinned
 from meshes.twins.positions import cache_positions, place_shift
-from meshes.weights import dim_sizes
+from meshes.weights import dim_sizes, own_dims
 
 STREAM = "stages stream_batch stream_seq embed"
 """The residual stream, between the blocks of a layer."""
@@ -47,8 +47,11 @@ class Layout:
         return count_parts(dim, case=self.case)
 
     def param(self, dims: str) -> nnx.Param:
-        """A weight with these dims, zero until it is loaded; traced, it costs no memory."""
-        sizes = dim_sizes(self.case)
+        """A weight with these dims, zero until it is loaded; traced, it costs no memory.
+
+        `layers` are stacked in a scan; unrolled, each has its own.
+        """
+        sizes, dims = dim_sizes(self.case), own_dims(dims, loop=self.case.loop)
         return nnx.Param(jnp.zeros([sizes[dim] for dim in dims.split()], self.dtype), dims=dims)
 
     @contextmanager

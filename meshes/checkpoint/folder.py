@@ -59,7 +59,7 @@ class Checkpoint:
         dtype = OF_CASE[case.dtype]
         shape = [len(taken) for taken in ranges(index, shape=spec.shape)]
         out = np.empty(shape, DTYPES[dtype])
-        read_slice(spec, source=self.sources[spec.name], tensors=Files(self.entries, dtype), case=case, index=index,
+        read_slice(spec, source=self.sources[spec.row], tensors=Files(self.entries, dtype), case=case, index=index,
                    out=out)  # fmt: skip
         return out
 

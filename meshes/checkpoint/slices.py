@@ -80,6 +80,7 @@ class _Reader:
 
     def __init__(self, spec: WeightSpec, source: Source, tensors: Tensors, case: Case, index: Index) -> None:
         self.source, self.tensors, self.model, self.stages = source, tensors, case.model, case.mesh.pp
+        self.layer = spec.layer
         self.taken = dict(zip(spec.dims.split(), ranges(index, shape=spec.shape), strict=True))
         dims = len(source.dims.split(","))
         stacked = source.digits(0) if dims == 3 else ("experts",) if "{expert}" in source.name else ()
@@ -95,7 +96,7 @@ class _Reader:
         for numbers in product(*(enumerate(self.taken[name]) for name in self.outer)):
             place = tuple(at for at, _ in numbers)
             where = dict(zip(self.outer, (number for _, number in numbers), strict=True))
-            layer = where.get("stages", 0) * (self.model.layers // self.stages) + where.get("layers", 0)
+            layer = where.get("stages", 0) * (self.model.layers // self.stages) + where.get("layers", self.layer)
             expert = where.get("experts", 0)
             stacked = "experts" in where and "{expert}" not in self.source.name
             yield place, self.source.name.format(layer=layer, expert=expert), (expert,) if stacked else ()

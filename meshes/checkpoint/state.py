@@ -21,7 +21,7 @@ def from_huggingface(state: Mapping[str, Array], *, case: Case) -> dict[str, Arr
     check_shapes(where.values(), tensors=tensors, model=case.model)
     arrays = {}
     for spec in weights(case):
-        source = where[spec.name]
+        source = where[spec.row]
         arrays[spec.name] = np.empty(spec.shape, tensors.state[source.each(case.model)[0]].dtype)
         everything = (slice(None),) * len(spec.shape)
         read_slice(spec, source=source, tensors=tensors, case=case, index=everything, out=arrays[spec.name])

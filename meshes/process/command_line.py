@@ -40,7 +40,7 @@ class Parser(argparse.ArgumentParser):
     """Refuses a wrong request in one line."""
 
     def error(self, message: str) -> Never:
-        complain(f"{self.prog}: {one_line(message, most=400)}; see --help")
+        complain(f"error: {one_line(message, most=400)}; see {self.prog} --help")
         self.exit(REFUSED)
 
 

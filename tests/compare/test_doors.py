@@ -73,7 +73,7 @@ WRONG = [
     (("--mesh", "tp8", "--checkpoint", "nowhere"), "nowhere"),
     (("--mesh", "pp3@v5e:1x1"), "mesh pp3 has 3 devices, but v5e:1x1 has 1"),
     (("--mesh", "tp8", "--microbatches", "2"), "with pp=1 it is 1"),
-    (("--mesh", "tp8", "--phase", "training"), "choose from prefill, decode"),
+    (("--mesh", "tp8", "--phase", "training"), "error: --phase has 'training'; choose from prefill, decode"),
     (("--mesh", "tp8", "--batch", "many"), "--batch: 'many' is no whole number from 1; write one like 8"),
     (("--mesh", "tp8", "--seq", "1e3"), "--seq: '1e3' is no whole number from 1"),
     (("--mesh", "tp8", "--loop", "rolled"), "invalid choice: 'rolled'"),

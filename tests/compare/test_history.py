@@ -3,10 +3,15 @@ import shutil
 
 import pytest
 
+from compare.diff.own.api import collectives
 from compare.history.__main__ import main
+from compare.history.lineage_query import History
+from compare.history.text import print_life
+from compare.passes.lineage import CREATED, Event, Track
 from compare.run.errors import WorkError
 from compare.run.folder.load_run import judge_run, read_run
 from meshes.case import Case
+from tests.compare.verdict.toy_hlo import AXES, SUM, program
 from tests.places import RECORDED as RECORDED_PASSES
 
 RECORDED = RECORDED_PASSES / "ring"
@@ -89,3 +94,26 @@ def test_a_damaged_archive_leaves_the_rest_and_says_so(run, tmp_path):
     cell = judge_run(read_run(other)).programs[0]
     assert {row.origin for row in cell.rows} == {"not recorded"}
     assert "cut or damaged" in cell.why_no_lineage
+
+
+def test_a_name_may_be_how_several_begin(run, recorded, capsys):
+    wanted = "all-reduc"
+    assert main([str(run), "--name", wanted]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    listed = [line.split()[0] for line in lines[1:-1] if not line.startswith(" ")]
+    assert listed == [name for name in recorded if name.startswith(wanted)]
+    assert lines[-1] == f"--name {listed[0]} shows one of them, pass by pass."
+
+
+def test_of_a_combined_collective_what_each_member_says_alike_is_said_once(capsys):
+    """libtpu joins three sums: each was created alike, and the merge is one event of all three."""
+    created = Event(at=0, span="spmd", what=CREATED, before=("d = f32[4] dot(a, b)",), after="r = f32[4] all-reduce(d)")
+    merged = Event(at=1, span="combiner", what="merged", before=("r = f32[4] all-reduce(d)",) * 3,
+                   after="r = (f32[4], f32[4], f32[4]) all-reduce(d, d, d)")  # fmt: skip
+    row = collectives(program(SUM), axes=AXES)[0]
+    track = Track(origin="partitioner", events=(created, created, created, merged))
+    print_life(History(arm="a", phase="", cell="", row=row, track=track))
+    printed = capsys.readouterr().out
+    assert printed.count("spmd: created") == 1
+    assert printed.count("all-reduce(d)") == 2
+    assert "2. combiner: merged" in printed

@@ -8,6 +8,8 @@ import sys
 import pytest
 
 from compare.hlo.__main__ import main
+from compare.run.errors import WorkError
+from tests.places import ROOT
 
 TEXT = """HloModule m, num_partitions=8
 
@@ -179,3 +181,28 @@ def test_a_program_that_splits_nothing_or_is_compiled_moves_nothing(tmp_path, ca
 def test_a_folder_is_no_file(tmp_path):
     done = run(tmp_path)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+
+
+def test_a_run_folder_has_a_table_of_each_default_program(capsys):
+    assert main([str(ROOT / "docs/example-run"), "--arm", "jax"]) == 0
+    printed = capsys.readouterr().out
+    assert [line for line in printed.splitlines() if line.startswith("jax/")] == ["jax/decode/tpu:", "jax/prefill/tpu:"]
+    assert printed.count("Note: mesh pp2tp4 on v5e:2x4, axes pp=2,tp=4.") == 2
+    assert main([str(ROOT / "docs/example-run"), "--arm", "jax", "--json"]) == 0
+    by_program = json.loads(capsys.readouterr().out)
+    assert list(by_program) == ["jax/decode/tpu", "jax/prefill/tpu"]
+    # One program of it is named by its folder, as compare.diff takes it.
+    assert main([str(ROOT / "docs/example-run/jax/decode/tpu"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == by_program["jax/decode/tpu"]
+    with pytest.raises(WorkError, match=r"has no program jax/train/tpu that was compiled; it has jax/decode/tpu, "):
+        main([str(ROOT / "docs/example-run"), "--arm", "jax", "--phase", "train"])
+
+
+def test_what_belongs_to_a_run_and_what_to_a_program_is_said(file, capsys):
+    for words, said in (
+        ((str(file), "--arm", "jax"), "--arm, --phase and --cell belong to a run folder"),
+        ((str(ROOT / "docs/example-run"), "--mesh", "tp8"), "run folders record their mesh and scopes"),
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            main(list(words))
+        assert said in capsys.readouterr().err

@@ -130,7 +130,7 @@ def test_what_is_a_neighbour_s_is_marked_and_each_kind_has_its_total():
     lost = SUM.partition(", metadata")[0]
     printed = str(collectives(program(SUM, lost, GATHER), axes=AXES)).splitlines()
     # The sum that lost its name takes that of what made its parts, which has none here: nothing is made up.
-    assert not any("~" in line for line in printed)
+    assert not any("≈" in line for line in printed)
     assert printed[-3:] == [
         "all-reduce over tensor  2  1,572,864 B",
         "all-gather over tensor  1    393,216 B",
@@ -142,11 +142,11 @@ def test_what_is_a_neighbour_s_is_marked_and_each_kind_has_its_total():
     table = collectives(near, axes=AXES)
     assert (table[0].scope, table[0].op_name, table[0].inferred) == ("?", "jit(f)/dot", ("op_name", "source_line"))
     printed = str(table)
-    assert "\n~dot " in printed
-    assert " ~m.py:3, line " in printed
-    assert "~: not its own, but the nearest instruction's." in printed
+    assert "\n≈dot " in printed
+    assert " ≈m.py:3, line " in printed
+    assert "≈: not its own, but the nearest instruction's." in printed
     html = table._repr_html_()
-    assert ">~dot<" in html
+    assert ">≈dot<" in html
     assert "not its own" in html
     frame = table.to_pandas()
     assert (frame.scope[0], frame.op_name[0], frame.inferred[0]) == ("?", "jit(f)/dot", ["op_name", "source_line"])
@@ -223,3 +223,31 @@ def test_importing_the_package_imports_nothing_else():
     assert done.stdout == "[]\n"
     with pytest.raises(AttributeError, match="nothing"):
         _ = compare.nothing
+
+
+def test_the_doors_and_the_version_are_listed():
+    """A notebook completes `compare.` from these."""
+    assert dir(compare) == ["__version__", "assert_collectives", "collectives", "contract_rows", "judge"]
+    assert compare.__version__[0].isdigit()
+
+
+def test_a_path_is_shown_from_the_working_directory_and_json_has_all_of_it(tmp_path, monkeypatch):
+    text = TEXT.replace('source_file="model.py"', f'source_file="{tmp_path}/deep/model.py"')
+    table = collectives(text, axes=AXES)
+    assert table[0].source_line == f"{tmp_path}/deep/model.py:7"
+    monkeypatch.chdir(tmp_path)
+    assert " deep/model.py:7, line " in str(table)
+    assert str(tmp_path) not in table._repr_html_()
+    assert table.to_pandas()["source_line"][0] == f"{tmp_path}/deep/model.py:7"
+
+
+def test_the_rows_with_most_bytes_of_a_step_may_stand_first():
+    # The sums move 786,432 B each, the gather 393,216.
+    turned = program(GATHER, SUM)
+    assert [row.kind for row in collectives(turned, axes=AXES)] == ["all-gather", "all-reduce"]
+    table = collectives(turned, axes=AXES, sort="step")
+    assert list(table.to_pandas()["kind"]) == ["all-reduce", "all-gather"]
+    assert str(table).index("all-reduce over") < str(table).index("all-gather over")
+    assert not table.diff(collectives(turned, axes=AXES))
+    with pytest.raises(HloError, match="rows have no order 'bytes'; there are program and step"):
+        collectives(turned, axes=AXES, sort="bytes")

@@ -186,3 +186,19 @@ def test_a_refusal_of_a_process_is_its_last_word():
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: ASTRA-sim aborts at an endpoint delay of 0; write 1 or more\n"
+
+
+def test_lines_that_astra_sim_s_rules_close_to_rings_are_said(capsys):
+    one = ("--collective", "all-reduce", "--bytes", "1048576")
+    # Of v6e:2x4 the side of four chips is open; a ring of two chips is the same pair of links.
+    main([*one, "--machine", "v6e:2x4", "--as", "astra-sim"])
+    said = capsys.readouterr().err
+    assert said == (
+        "note: ASTRA-sim has no lines: the line of 4 chips is a ring here, with a link more than v6e:2x4 has\n"
+    )
+    main([*one, "--machine", "v6e:2x4"])
+    assert capsys.readouterr().err == ""
+    main([*one, "--machine", "v6e:16x16", "--as", "astra-sim"])
+    assert capsys.readouterr().err == ""
+    main([str(ROOT / "docs/example-run"), "--as", "astra-sim", "--arm", "jax", "--phase", "decode"])
+    assert capsys.readouterr().err.count("a ring here, with a link more than v5e:2x4 has") == 1

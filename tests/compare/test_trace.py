@@ -5,6 +5,8 @@ import json
 
 import pytest
 
+from compare.render.time.profile_summary import _step_bars
+from compare.report.model.timing import Times
 from compare.trace import main
 from meshes.process.command_line import run_command
 from tests.compare.timing.scenes import FUSION, PROGRAM, REDUCE
@@ -68,6 +70,16 @@ def test_shares_stand_in_one_column(tmp_path, capsys):
     spent = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")][:3]
     assert [line.split("%")[0].split()[-2:] for line in spent] == [["µs", "60"], ["µs", "0.375"], ["µs", "39.6"]]
     assert len({line.index("%") for line in spent}) == 1
+
+
+def test_what_rounding_leaves_of_a_step_is_no_share():
+    """A sum of parts may miss the step by the last digit of a float."""
+    full = Times(
+        step_ns=100.0, communication_ns=40.0, compute_ns=60.0, exposed_ns=40.0 - 1e-14, hidden_ns=0.0, wait_ns=None,
+        communication_fraction=None, overlap=None,
+    )  # fmt: skip
+    *_, idle = _step_bars(full)
+    assert idle.plain.split() == ["idle", "0.00", "ns", "0", "%"]
 
 
 def test_the_program_can_be_handed_in(tmp_path, capsys):

@@ -8,7 +8,7 @@ import numpy as np
 from jax.experimental import topologies
 from jax.sharding import AxisType, Mesh
 
-from jax_impl.decoder.step import OUTPUT_DIMS, Step
+from jax_impl.decoder.step import Step
 from jax_impl.sharding.layout import Layout
 from jax_impl.sharding.lowering import jit_step
 from meshes.assignment import assign_chips
@@ -22,7 +22,7 @@ def main(case: Case) -> str:
     devices = np.array([at[place] for place in assign_chips(case.plan)]).reshape(*case.mesh.axes.values())
     layout = Layout(case, Mesh(devices, tuple(case.mesh.axes), axis_types=(AxisType.Auto,) * devices.ndim))
     step = Step.of(layout)
-    return jit_step(layout, step.run, output_dims=OUTPUT_DIMS).lower(*step.arguments).compile().as_text()
+    return jit_step(layout, step.run, output_dims=step.output_dims).lower(*step.arguments).compile().as_text()
 
 
 if __name__ == "__main__":

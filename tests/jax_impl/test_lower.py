@@ -44,8 +44,8 @@ def test_it_writes_a_program_and_says_what_it_is(tmp_path: Path) -> None:
     named = {row["name"]: row for row in about["parameters"]}
     assert [row["index"] for row in about["parameters"]] == list(range(16))
     row = named["layers.attention.k"]
-    assert (row["role"], row["dims"], row["dtype"]) == ("weight", "layers stages embed kv_heads head_dim", "bf16")
-    assert (row["shape"], row["axes"]) == ([2, 2, 128, 8, 16], [None, "pp", None, "tp", None])
+    assert (row["role"], row["dims"], row["dtype"]) == ("weight", "layers stages kv_heads embed head_dim", "bf16")
+    assert (row["shape"], row["axes"]) == ([2, 2, 8, 128, 16], [None, "pp", "tp", None, None])
     # 2 layers a stage · 4 slots, 2 stages, 8/4 sequences, 1025 positions rounded up, 8 heads of 16
     assert named["cache.v"]["shape"] == [8, 2, 2, 1152, 128]
     assert named["cache.v"]["axes"] == [None, "pp", "dp,ep", "cp", "tp"]

@@ -15,7 +15,7 @@ from jaxtyping import install_import_hook
 with install_import_hook("jax_impl", "beartype.beartype"):
     from jax_impl.sharding.create import abstract_layout
     from jax_impl.sharding.lowering import jit_step
-    from jax_impl.decoder.step import OUTPUT_DIMS, Step
+    from jax_impl.decoder.step import Step
 from meshes.case import CHOICES, Case
 MESHES = [("tp8", "tiny"), ("dp2pp2tp2", "tiny"), ("pp2cp2tp2", "tiny"), ("tp4pp2+sp", "tiny"), ("tp8+sp", "tiny"),
           ("cp2ep2tp2", "tiny-moe"), ("cp2ep4", "qwen1.5-moe-a2.7b"), ("ep4tp2+sp", "qwen3-30b-a3b")]
@@ -24,7 +24,7 @@ for (mesh, model), phase, attention, loop in product(MESHES, *(CHOICES[w] for w 
         continue
     case = Case.read(mesh, model_name=model, phases=(phase,), attention=attention, loop=loop)
     step = Step.of(abstract_layout(case))
-    jit_step(step.layout, step.run, output_dims=OUTPUT_DIMS).trace(*step.arguments)
+    jit_step(step.layout, step.run, output_dims=step.output_dims).trace(*step.arguments)
 """
 
 

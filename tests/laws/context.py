@@ -13,10 +13,10 @@ NO_RING = "a program that GSPMD partitions cannot write a ring: k and v are gath
 BF16 = "the plan adds the outputs up in float32, the twins in bf16, which is the model's"
 IN_F32 = "SDPA adds the outputs up in float32"
 ANY_KEY = (
-    "SDPA asks of each query whether all its keys are masked. libtpu sums up these bits as words of their padded tile: "
+    "SDPA checks for each query whether all its keys are masked. libtpu sums these bits as words of their padded tile: "
     "128 bytes for the query heads of each KV head"
 )
-JOINED = f"{MERGED}; beside dp or pp it joins the parts of the sequence, too"
+JOINED = "SDPA's gathers, as in the first note; beside dp or pp they also join the parts of the sequence"
 NO_PARTS = "after that every rank has the whole cache, and nothing is left to merge"
 
 CORE = "layer.attention.core"

@@ -4,7 +4,8 @@ from tests.laws.law import SDPA, Law
 
 MERGED = (
     "SDPA becomes a batched matmul that merges batch and heads. GSPMD keeps only one of the two split, and gathers q, "
-    "k and v: k in prefill after it was repeated for each query head, in decode k and v of the whole cache"
+    "k and v: in prefill k after it was repeated for each query head, in decode k and v of the whole cache. Their row "
+    "adds up the bytes of all three"
 )
 SUMMED = "the plan sends ids one way; a sum that is zero elsewhere brings them to all, in 4 bytes a sequence"
 MASKED = "the plan gathers; the twins take the last token by a sum over shards that is zero elsewhere, an all-reduce"

@@ -1,9 +1,11 @@
 """docs/laws.md, made from the table."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
+from tests.laws.findings import MERGED
 from tests.laws.law import ALL, PHASES, Law, Program, Setting, number
-from tests.laws.table import CHAPTERS, Chapter
+from tests.laws.table import CHAPTERS, Chapter, settings
 
 HEAD = """\
 # Laws: which collectives a sharding costs
@@ -12,29 +14,32 @@ This page is made from the law table in `tests/laws` (`python -m tests.laws > do
 every row was worked out by hand, and every program below is compiled and must have these collectives, as often, with
 as many bytes, and **no others**.
 
-**How to read it.** A *mesh* is a grid of chips, here 8. Its name says how: `tp4pp2` has an axis `tp` of 4 chips and
-an axis `pp` of 2. An axis *cuts* a dim of the tensors: of 256 columns cut over `tp` of 4 each chip has 64. Where a
-computation needs what another chip has, the compiler puts in a *collective*, written kind@axis: `all-reduce@tp` adds
+**How to read it.** A *mesh* is a grid of chips, here 8. Its name gives its axes: `tp4pp2` has an axis `tp` of 4 chips
+and an axis `pp` of 2. An axis *cuts* a dim of the tensors: if 256 columns are cut over `tp` of 4, each chip has 64. If
+a computation needs data of another chip, the compiler inserts a *collective*, written kind@axis: `all-reduce@tp` adds
 something up over the 4 chips of each `tp` group.
 
-A row says in which *block* of the model a collective stands, what it carries, how often it runs (in one *layer*, in
-one *tick* of a pipeline, or in one *step*), and how many bytes one run has on one chip: its operand, of an all-gather
-its result. Of these n chips send (n−1)/n each in an all-gather, reduce-scatter or all-to-all, 2(n−1)/n in an
-all-reduce, all of it in a permute. What the compiler combines into one instruction has a row for each thing that it
-carries.
+Each row names the *block* of the model that has the collective, what it carries, how often it runs (in one *layer*, in
+one *tick* of a pipeline, or in one *step*), and its bytes per run on one chip: the size of the operand (for an
+all-gather, of the result). In a group of n chips, each chip sends (n−1)/n of these bytes in an all-gather, a
+reduce-scatter or an all-to-all, 2(n−1)/n in an all-reduce, and all of them in a permute. If the compiler combines
+several collectives into one instruction, each of the tensors that it carries has its own row.
 
-**The programs.** Both arms, whole steps, layers in a loop, compiled by libtpu for a v5e:2x4 slice (no TPU is needed),
-if nothing else is said. JAX partitioned by *Shardy*, its own, and by *GSPMD*. TorchXLA by GSPMD, its only one, with
-attention written as *einsum*, and with *SDPA* (`F.scaled_dot_product_attention`), PyTorch's own call.
+**The programs.** Whole steps of both frameworks, with the layers in a loop, compiled by libtpu for a v5e:2x4 slice (no
+TPU is needed) unless the table says otherwise. JAX is partitioned by *Shardy*, its default, and by *GSPMD*. TorchXLA is
+partitioned by GSPMD, its default (a report also shows it under Shardy, as `tpu+shardy`; this page does not). Its
+attention is written as *einsum*, and with *SDPA* (`F.scaled_dot_product_attention`), PyTorch's own call.
 
-● the program has this row. **◆** it has it, and nothing in the plan asks for it: a finding. **◇** the plan asks for
-it, and it is not there. – not there, and not asked for. What the plan asks for:
-[definitions.md](definitions.md#2-inherent-the-contract); a row that differs from it in its kind or its bytes has a
-note.
+● the program has this row. **◆** it has it, and nothing in the plan requires it: a finding. **◇** the plan requires
+it, and it is not there. – not there, and not required. What the plan requires is in
+[definitions.md](definitions.md#2-inherent-the-contract). A row that differs from the plan in its kind or its bytes
+has the number of a [note](#notes).
 
 **The letters.** B = 16 sequences of S = 64 tokens (decode: one new token each, and a cache of 128 places), embed D =
 256, 24 heads of 32, 8 KV heads, L = 6 layers, b = 2 bytes an element (bf16; s32 ids have 4). t: the tokens that one
 chip works on at a time.
+
+## Notes
 """
 
 CARRIES = {
@@ -54,18 +59,18 @@ CARRIES = {
 
 
 def page() -> str:
-    return "\n".join([HEAD, *(line for chapter in CHAPTERS for line in _chapter(chapter))])
+    """The whole page; a note is said once, before the tables, and they name it by its number."""
+    notes = list(dict.fromkeys(law.note for setting in settings() for law in setting.laws if law.note))
+    said = [f"{at}. {note[0].upper()}{note[1:]}." for at, note in enumerate(notes, start=1)]
+    return "\n".join([HEAD, *said, "", *(line for chapter in CHAPTERS for line in _chapter(chapter, notes))])
 
 
-def _chapter(chapter: Chapter) -> Iterator[str]:
-    notes = list(dict.fromkeys(law.note for setting in chapter.settings for law in setting.laws if law.note))
+def _chapter(chapter: Chapter, notes: Sequence[str]) -> Iterator[str]:
     yield f"## {chapter.title}\n\n{chapter.text}\n"
     for setting in chapter.settings:
         yield f"{_heading(setting)}\n"
         yield from _table(setting, notes)
         yield ""
-    yield from (f"{at}. {note[0].upper()}{note[1:]}." for at, note in enumerate(notes, start=1))
-    yield from [""] if notes else []
 
 
 def _heading(setting: Setting) -> str:
@@ -83,29 +88,45 @@ def _heading(setting: Setting) -> str:
     )
 
 
-def _table(setting: Setting, notes: list[str]) -> Iterator[str]:
+def _table(setting: Setting, notes: Sequence[str]) -> Iterator[str]:
     programs = [program for program in ALL if program in setting.programs]
     columns = ["block", "collective", "carries", "times", *(f"bytes in {phase}" for phase in setting.phases)]
     columns += [program.title for program in programs] + ["note"]
     yield _line(columns)
     yield _line(["---"] * len(columns))
-    for law in setting.laws:
-        carries = law.what or CARRIES[law.block]
-        if law.block == "layer.moe.combine" and not law.collective.startswith("all-to-all"):
-            carries = CARRIES["layer.mlp.down"]
-        sizes = [_bytes(law.bytes_in(phase)) for phase in PHASES if phase in setting.phases]
+    for laws in _rows(setting):
+        law = laws[0]
+        sizes = [_bytes([each.bytes_in(phase) for each in laws]) for phase in PHASES if phase in setting.phases]
         marks = [_mark(law, program) for program in programs]
-        note = str(notes.index(law.note) + 1) if law.note else ""
-        times = f"{law.each} a {law.per}" if law.each else "–"
+        note = f"[{notes.index(law.note) + 1}](#notes)" if law.note else ""
+        times = f"{sum(each.each for each in laws)} a {law.per}" if law.each else "–"
+        carries = ", ".join(_carries(each) for each in laws)
         yield _line([f"`{law.block}`", law.collective, carries, times, *sizes, *marks, note])
+
+
+def _rows(setting: Setting) -> Iterator[list[Law]]:
+    """The laws of each row: one, or the three gathers of SDPA."""
+    for together, laws in groupby(setting.laws, key=lambda law: law.finding and law.note == MERGED):
+        if together:
+            yield list(laws)
+        else:
+            yield from ([law] for law in laws)
+
+
+def _carries(law: Law) -> str:
+    if law.block == "layer.moe.combine" and not law.collective.startswith("all-to-all"):
+        return law.what or CARRIES["layer.mlp.down"]
+    return law.what or CARRIES[law.block]
 
 
 def _line(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _bytes(text: str | None) -> str:
-    return f"{text} = {number(text):,}" if text and number(text) else "–"
+def _bytes(products: Sequence[str | None]) -> str:
+    """`16·64·2 = 2,048`; of several together the sum."""
+    there = [text for text in products if text and number(text)]
+    return f"{' + '.join(there)} = {sum(map(number, there)):,}" if there else "–"
 
 
 def _mark(law: Law, program: Program) -> str:

@@ -5,8 +5,8 @@ from tests.laws.law import Law, Setting
 
 SMALL = (
     "the plan scatters; libtpu, which decides by shapes, writes this one as an all-reduce and cuts each device's part "
-    "out: twice the wire bytes. (Those of layers it kept with 16 tokens or 8 sequences a device; in decode with stages "
-    "it kept none, up to 32)"
+    "out: twice the wire bytes. (It kept the reduce-scatters of layers with 16 tokens or 8 sequences a device; in "
+    "decode with stages it kept none, up to 32)"
 )
 
 SP = (

@@ -23,14 +23,14 @@ CHAPTERS = (
         "Tensor parallelism: `tp`",
         """\
 Every matmul's weight is cut over `tp`, and every device sees all tokens. A block has two matmuls. The first is cut by
-columns: each device makes its own heads, or its own part of the hidden layer, and needs nobody. The second is cut by
-rows: each device has what it needs to make a *partial sum* of every output, and one **all-reduce** adds the partial
-sums up. So a layer costs two: one after attention, one after the feed-forward, of t·D·b bytes each (t: the tokens
-that a device works on at a time). A device sends 2·(tp−1)/tp of that.
+columns: each device makes its own heads, or its own part of the hidden layer, and needs no other device. The second
+is cut by rows: each device has what it needs to make a *partial sum* of every output, and one **all-reduce** adds the
+partial sums up. So a layer costs two: one after attention, one after the feed-forward, of t·D·b bytes each (t: the
+tokens that a device works on at a time). A device sends 2·(tp−1)/tp of that.
 
 The vocabulary is cut, too. Each device looks up the ids that it has rows for and puts zeros elsewhere: an all-reduce
-of t·D·b. At the end each scores its own part of the vocabulary; the winners alone travel: an **all-gather** of tp
-values and one of tp ids for each sequence.""",
+of t·D·b. At the end each device scores its own part of the vocabulary, and only the winners travel: an **all-gather**
+of tp values and one of tp ids for each sequence.""",
         tensor.TP,
     ),
     Chapter(
@@ -82,7 +82,8 @@ expert, which every token takes, costs what a dense feed-forward costs.""",
         """\
 `cp` cuts the sequence. Only attention looks at other tokens. In prefill each device has the queries of its own part,
 and needs the keys and values of all parts before. They go around a ring: cp − 1 **collective-permutes**, each of one
-part's k and v. Who can't write a ring gathers all parts at once: (cp−1)/cp of cp parts, which is as many bytes.
+part's k and v. A program that
+cannot write a ring gathers all parts at once: (cp−1)/cp of cp parts, which is as many bytes.
 
 In decode `cp` cuts the cache. One query meets every part of it; each device makes the softmax of its own part, and
 three small **all-reduces** merge them: of the highest score, of the sum, and of the weighted values.""",
@@ -91,8 +92,8 @@ three small **all-reduces** merge them: of the highest score, of the sum, and of
     Chapter(
         "Rules that are switched off",
         """\
-A spec file may leave a dim whole (`[rules] vocab = "none"`). What was cut no longer asks for anything: its rows
-vanish, and the others stay as they are. (Each device then holds and computes all of it.)""",
+A spec file may leave a dim whole (`[rules] vocab = "none"`). A dim that is no longer cut requires no
+collective: its rows vanish, and the others stay as they are. (Each device then holds and computes all of it.)""",
         tensor.RULES,
     ),
     Chapter(
@@ -113,9 +114,9 @@ heads, 32 layers): 8 sequences of 1024 tokens, in decode a cache of 1152 places.
     Chapter(
         "The same programs by the CPU compiler",
         """\
-XLA's CPU compiler gets the same program and makes another one. It writes no reduce-scatter: where the sum of a few is
-wanted it makes an all-reduce and cuts. It has no bf16 collectives, and widens to float32 what they carry: twice the
-bytes. So a CPU's program is no witness for what a TPU moves.""",
+XLA's CPU compiler gets the same program and makes another one. It writes no reduce-scatter: it makes an all-reduce
+and cuts out each device's part. It has no bf16 collectives and carries float32 instead: twice the bytes. So a program
+compiled for a CPU does not show what a TPU moves.""",
         others.CPU,
     ),
 )

@@ -90,3 +90,24 @@ def _agrees(row: ContractRow, emitted: list[Law], *, setting: Setting, phase: st
 def test_every_chapter_has_laws() -> None:
     for chapter in CHAPTERS:
         assert chapter.settings, chapter.title
+
+
+def test_a_note_is_said_once_and_named_in_the_tables() -> None:
+    lines = page().split("\n")
+    for note in {law.note for each in settings() for law in each.laws if law.note}:
+        (line,) = [line for line in lines if line.partition(". ")[2] == f"{note[0].upper()}{note[1:]}."]
+        assert any(cell.endswith(f"| [{line.partition('.')[0]}](#notes) |") for cell in lines)
+
+
+def test_the_three_gathers_of_sdpa_are_one_row_with_the_sum_of_their_bytes() -> None:
+    """tp8, by hand: prefill q and k of 24 heads, v of 8; decode q of a token, k and v of 128 places of 8 heads."""
+    rows = [
+        line.split(" | ") for line in page().split("\n") if line.startswith("| `layer.attention.core` | all-gather")
+    ]
+    assert rows[0][2:6] == [
+        "q, k, v",
+        "3 a layer",
+        f"16·64·24·32·2 + 16·64·24·32·2 + 16·64·8·32·2 = {2 * 1_572_864 + 524_288:,}",
+        f"16·1·24·32·2 + 16·128·8·32·2 + 16·128·8·32·2 = {24_576 + 2 * 1_048_576:,}",
+    ]
+    assert not [row for row in rows if row[2] in ("q", "k", "v") and row[-1].startswith("[1]")]

@@ -54,7 +54,7 @@ def test_a_pin_holds_in_its_scope_alone():
 def test_an_arm_refuses_what_it_has_no_way_to_write():
     case = Case.read("tp8", variants=("attention-per-sequence",))
     check_offered(case, arm="torchxla")
-    with pytest.raises(MeshError, match="variant attention-per-sequence is not offered by jax; it offers pin:embed"):
+    with pytest.raises(MeshError, match="variant attention-per-sequence is not offered by jax; it offers cache-select"):
         check_offered(case, arm="jax")
 
 

@@ -95,8 +95,8 @@ DEFECTS = (
             "layer.mlp.up all-gather@tp": "2·3/4·4·128·256·2",
             "layer.mlp.down reduce-scatter@tp": "2·3/4·4·128·256·2",
         },
-        why="What is computed from weights alone is a weight, and serves no row of tokens. The sum is in the scope of "
-        "`mlp.up`, which has none.",
+        why="A value that is computed from weights alone is a weight, and serves no row of tokens. The sum is in the "
+        "scope of `mlp.up`, which has none.",
     ),
     Defect(
         name="keys-sent-twice",

@@ -47,8 +47,8 @@ DEFECTS = (
     ),
     _harmless(
         "no-pin-of-read", "what is read from the cache is not pinned", phase="decode",
-        jax=("decoder/cache.py", READ_JAX[1], "return length.reshape(stages, batch, -1, heads, head_dim)"),
-        torchxla=("decoder/cache.py", READ_TORCH[1], "return length.unflatten(-1, new.shape[3:])"),
+        jax=("decoder/cache.py", READ_JAX[1], "return keys"),
+        torchxla=("decoder/cache.py", READ_TORCH[1], "return layer.unflatten(-1, like.shape[3:])"),
     ),
     _harmless(
         "pinned-twice", "the hidden activations are pinned twice",

@@ -11,25 +11,25 @@ HEAD = """\
 # Planted defects: does the tool find what was put in?
 
 This page is made from the table in `tests/planted` (`python -m tests.planted > docs/planted.md`), and the table is a
-test. Each entry changes **one line** of a twin. What the changed program moves, and what the tool must say of it, was
-worked out by hand from [definitions.md](definitions.md); libtpu then compiles the changed twin, and
+test. Each entry changes **one line** of a twin. The collectives of the changed program, and what the tool must say of
+them, were worked out by hand from [definitions.md](definitions.md); libtpu then compiles the changed twin, and
 
 * every collective that is new, gone or changed must be there as often and with as many bytes as written here, with this
   verdict and cause, and all others must be as in the twin as it is;
 * what the plan asks for and nothing serves any more must be reported;
-* the line is among the first three differences of the report: the planted line, where it is an operation or a pin; of
-  a declaration or a rule the first operation that uses it, which is then named below. (Of a pin that the partitioner
-  carries out at the operation before it, the compiled program has that operation's line alone: named below, too);
+* the line is among the first three differences of the report: the planted line, if it is an operation or a pin; for a
+  declaration or a rule it is the first operation that uses it, which is then named below. (For a pin that the
+  partitioner carries out at the operation before it, the compiled program has only that operation's line, which is
+  named below, too);
 * where the same defect is planted in both arms, all of it is `common`, and none of it is a framework's.
 
-Where the compiler did something else with a line than expected (it takes a gather away that is only cut again, it sends
-what is widened before it is widened), the table was corrected, with a word on why. A verdict was never taken over from
-the tool.
+Where the compiler did something unexpected with a line (it removes a gather whose result is only cut again, it sends a
+value before it is widened), the table was corrected, with the reason. No verdict was ever copied from the tool.
 
-Verdicts are bytes a step, mean over the devices: executions · wire factor · payload. The wire factor over n devices is
-(n−1)/n, of an all-reduce 2(n−1)/n, of a permute the part of the devices that send. Attention is written as einsum in
-both arms, JAX is partitioned by Shardy, or by GSPMD where a defect is planted in both arms. The style is `pinned`, but
-in the chapter of what is written by hand.
+Verdicts are bytes a step, mean over the devices: executions · wire factor · payload. Over n devices the wire factor is
+(n−1)/n; for an all-reduce it is 2(n−1)/n, for a permute the fraction of the devices that send. Attention is written as
+einsum in both arms. JAX is partitioned by Shardy, or by GSPMD where a defect is planted in both arms. The style is
+`pinned`, except in the chapter on collectives written by hand.
 """
 
 

@@ -32,14 +32,11 @@ TURNED_TORCH = (
     "decoder/attention.py",
     "return torch.cat([left * cos - right * sin, right * cos + left * sin], dim=-1).to(x.dtype)",
 )
-READ_JAX = (
-    "decoder/cache.py",
-    "return layout.place(length.reshape(stages, batch, -1, heads, head_dim), "
-    '"stages batch positions kv_heads head_dim")',
-)
+READ_JAX = ("decoder/cache.py", 'return layout.place(keys, "stages batch positions kv_heads head_dim")')
+WRITE_JAX = "return layout.place(jax.lax.dynamic_update_slice(cache, layout.place(piece, dims), at), CACHE_DIMS)"
 READ_TORCH = (
     "decoder/cache.py",
-    'return layout.place(length.unflatten(-1, new.shape[3:]), "stages batch positions kv_heads head_dim")',
+    'return layout.place(layer.unflatten(-1, like.shape[3:]), "stages batch positions kv_heads head_dim")',
 )
 
 DEFECTS = (
@@ -149,7 +146,7 @@ DEFECTS = (
             ),
         },
         rows=(Row("layer.attention.core", "all-gather@tp", "4", "3/4·4·256·8·32·2", "induced cache-gather"),),
-        why="What a token is written into is still the cache.",
+        why="A cache that a token is written into is still the cache.",
     ),
     Defect(
         name="cache-whole-at-the-end",
@@ -159,11 +156,11 @@ DEFECTS = (
         sites={
             "jax": Site(
                 "decoder/step.py",
-                'OUTPUT_DIMS = ("batch", Cache(CACHE_DIMS, CACHE_DIMS))',
-                'OUTPUT_DIMS = ("batch", Cache(*["_ stages batch positions _"] * 2))',
+                'return "batch", make_caches(self.layout.case, lambda _: CACHE_DIMS)',
+                'return "batch", make_caches(self.layout.case, lambda _: "_ stages batch positions _")',
                 reported=(
                     "decoder/cache.py",
-                    "return layout.place(jax.lax.dynamic_update_slice(old, piece, at), CACHE_DIMS)",
+                    WRITE_JAX,
                 ),
             )
         },
@@ -197,7 +194,7 @@ DEFECTS = (
                 READ_TORCH[1].replace("batch positions", "batch _"),
                 reported=(
                     "decoder/cache.py",
-                    "return torch.where((places == layout.cache_index(position))[:, None], token, length)",
+                    "return torch.where((places == place)[:, None], token, layer)",
                 ),
             )
         },
@@ -222,8 +219,8 @@ DEFECTS = (
         sites={
             "jax": Site(
                 "decoder/step.py",
-                'OUTPUT_DIMS = ("batch", Cache(CACHE_DIMS, CACHE_DIMS))',
-                'OUTPUT_DIMS = ("_", Cache(CACHE_DIMS, CACHE_DIMS))',
+                'return "batch", make_caches(self.layout.case, lambda _: CACHE_DIMS)',
+                'return "_", make_caches(self.layout.case, lambda _: CACHE_DIMS)',
                 reported=SAMPLED_JAX,
             ),
             "torchxla": Site(
@@ -235,6 +232,7 @@ DEFECTS = (
         },
         # Of so few bytes libtpu writes the gather as a sum of parts that are zero elsewhere.
         rows=(Row("sample", "all-reduce@dp", "1", "8·4", "induced output-replication"),),
-        why="Nothing asks for the other replicas' ids. What hands them on has no line: theirs is the choice's.",
+        why="Nothing asks for the other replicas' ids. The instructions that hand them on have no line: it is taken "
+        "from the choice.",
     ),
 )

@@ -11,7 +11,7 @@ from tests.planted.weights import DOWN_JAX, DOWN_TORCH
 SHIFT_JAX = ("decoder/pipeline.py", "state = layout.shift(state, embedded[slot], tick=at)")
 RING_JAX = ("decoder/attention.py", "k, v = hop(k), hop(v)")
 
-_TICKS = "A sixth tick: layers run 12 times where 8 are asked for; the loop is no loop of 5 ticks, so none is a bubble."
+_TICKS = "A sixth tick: layers run 12 times where 8 are required; the loop does not have 5 ticks, so none is a bubble."
 
 _EXTRA_TICK = (
     Row("pipeline.shift", "collective-permute@pp", "6", "1/2·2·128·256·2",
@@ -304,6 +304,6 @@ DEFECTS = (
                 },
             ),
         ),
-        why="As in a prompt. The keys are scaled before they are gathered, and so are no cache; the values are.",
+        why="As in a prompt. The keys are scaled before they are gathered, so they are not cache; the values are.",
     ),
 )

@@ -31,11 +31,11 @@ OUT_TORCH = (
 )
 QKV_JAX = (
     "decoder/attention.py",
-    'q, k, v = (jnp.einsum("zbsd,zdhk->zbshk", x, weight[...]) for weight in (self.q, self.k, self.v))',
+    'q, k, v = (jnp.einsum("zbsd,zhdk->zbshk", x, weight[...]) for weight in (self.q, self.k, self.v))',
 )
 QKV_TORCH = (
     "decoder/attention.py",
-    'q, k, v = (torch.einsum("zbsd,zdhk->zbshk", x, weight) for weight in (self.q, self.k, self.v))',
+    'q, k, v = (torch.einsum("zbsd,zhdk->zbshk", x, weight) for weight in (self.q, self.k, self.v))',
 )
 LOOKUP_JAX = ("decoder/model.py", "return self.layout.lookup(self.table[...], tokens)")
 LOOKUP_TORCH = ("sharding/layout.py", 'rows = F.embedding(self.place(cut, "stages parts batch slots _"), table)')
@@ -285,8 +285,8 @@ DEFECTS = (
             "jax": Site(
                 "decoder/attention.py",
                 QKV_JAX[1],
-                'q, k, v = jnp.split(jnp.einsum("zbsd,zdhk->zbshk", x, '
-                "jnp.concatenate([self.q[...], self.k[...], self.v[...]], axis=2)), [16, 24], axis=3)",
+                'q, k, v = jnp.split(jnp.einsum("zbsd,zhdk->zbshk", x, '
+                "jnp.concatenate([self.q[...], self.k[...], self.v[...]], axis=1)), [16, 24], axis=3)",
             )
         },
         rows=(

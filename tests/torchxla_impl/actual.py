@@ -45,7 +45,7 @@ def main(case: Case) -> dict[str, Any]:
     import torch
     import torch_xla
 
-    from torchxla_impl.decoder.cache import Cache
+    from torchxla_impl.decoder.cache import make_caches
     from torchxla_impl.decoder.step import Step
     from torchxla_impl.sharding.create import layout_on_devices
     from torchxla_impl.sharding.lowering import shard
@@ -61,7 +61,7 @@ def main(case: Case) -> dict[str, Any]:
             results[each.name] = read_shards(case, values, given[each.name], partition_axes(each.dims, case=case))
     taken = {each.name: given[each.name] for each in step.arguments if each.role == "weight"}
     inputs = (given[each.name] for each in step.arguments if each.role == "input")
-    ids, cache = step.run(taken, Cache(given["cache.k"], given["cache.v"]), *inputs)
+    ids, cache = step.run(taken, make_caches(case, given.__getitem__), *inputs)
     torch_xla.sync()
     (dims,) = {each.dims for each in step.arguments if each.role == "cache"}
     for name, tensor in (("cache.k out", cache.k), ("cache.v out", cache.v)):

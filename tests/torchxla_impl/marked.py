@@ -18,7 +18,7 @@ def main(case: Case, out: Path) -> None:
     import torch_xla
     from jaxlib import _jax
 
-    from torchxla_impl.decoder.cache import Cache
+    from torchxla_impl.decoder.cache import make_caches
     from torchxla_impl.decoder.step import Step
     from torchxla_impl.sharding.create import layout_on_devices
     from torchxla_impl.sharding.lowering import shard
@@ -29,7 +29,7 @@ def main(case: Case, out: Path) -> None:
     }
     weights = {each.name: given[each.name] for each in step.arguments if each.role == "weight"}
     inputs = (given[each.name] for each in step.arguments if each.role == "input")
-    ids, cache = step.run(weights, Cache(given["cache.k"], given["cache.v"]), *inputs)
+    ids, cache = step.run(weights, make_caches(case, given.__getitem__), *inputs)
     hlo = torch_xla._XLAC._get_xla_tensors_hlo_proto([ids, *cache])
     (out / "program.mlirbc").write_bytes(_jax.mlir.hlo_to_stablehlo(hlo))
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from meshes.case import Case
 from meshes.checkpoint import Checkpoint, read_model
+from meshes.weights import weights
 from torchxla_impl.process.start import start
 
 
@@ -35,9 +36,9 @@ def load_in_pieces(folder: Path, mesh: str, dtype: str) -> dict[str, Any]:
         reads.append(at[0].name)
         return read(*at)
 
-    wrong = []
+    wrong, specs = [], {spec.name: spec for spec in weights(case)}
     for name, tensor in loading.read_weights(step, counted).items():
-        spec = next(each for each in step.arguments if each.name == name)
+        spec = specs[name]
         values = read(spec, tuple(slice(0, size) for size in spec.shape), case)
         right = torch.from_numpy(values).view(torch.bfloat16) if dtype == "bf16" else torch.from_numpy(values)
         split = torch_xla._XLAC._get_xla_sharding_spec(tensor) == format_sharding(step.layout, spec.dims)

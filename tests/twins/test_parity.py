@@ -27,6 +27,7 @@ LONE_FILES: Mapping[str, str] = {
     "jax_impl/microbenchmarks/meter.py": _DEVICES,
     "torchxla_impl/decoder/arguments.py": "JAX's arguments are shapes with shardings, in the tree that its jit takes",
     "torchxla_impl/decoder/scan.py": "torch_xla's scan forgets source lines, and its public half takes no integers",
+    "torchxla_impl/decoder/update_slice.py": "JAX has it: `jax.lax.dynamic_update_slice`",
     "torchxla_impl/own.py": "a user's JAX program needs no start-up: compare takes what jax.jit lowers",
     "torchxla_impl/process/locations.py": "JAX takes the machine's folders off its source lines itself",
     "torchxla_impl/process/scalars.py": "JAX compiles no argument as a constant",

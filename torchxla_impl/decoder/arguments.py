@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
+from meshes.twins.caches import cache_names
 from meshes.weights import weights
 from torchxla_impl.decoder.cache import CACHE_DIMS, cache_shape
 from torchxla_impl.sharding.layout import Layout
@@ -25,7 +26,7 @@ def arguments(layout: Layout) -> tuple[Argument, ...]:
     """Weights, cache, tokens, and in `decode` the position."""
     case, dtype = layout.case, layout.dtype
     rows = [(each.name, "weight", each.dims, each.shape, dtype) for each in weights(case)]
-    rows += [(name, "cache", CACHE_DIMS, cache_shape(case), dtype) for name in ("cache.k", "cache.v")]
+    rows += [(name, "cache", CACHE_DIMS, cache_shape(case), dtype) for pair in cache_names(case) for name in pair]
     if case.phase == "prefill":
         rows += [("tokens", "input", "batch positions", (case.batch, case.seq), torch.int32)]
     else:
@@ -34,7 +35,3 @@ def arguments(layout: Layout) -> tuple[Argument, ...]:
     return tuple(
         Argument(name=name, role=role, dims=dims, shape=shape, dtype=kind) for name, role, dims, shape, kind in rows
     )
-
-
-OUTPUTS = (("ids", "batch"), ("cache.k", CACHE_DIMS), ("cache.v", CACHE_DIMS))
-"""Of either phase, with their dims."""

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from meshes.case import Case
 from meshes.twins.positions import inverse_frequencies
-from meshes.variants import attention
-from torchxla_impl.decoder.cache import KV, Cache, Keys, read, write
+from meshes.variants import find_variant
+from torchxla_impl.decoder.cache import KV, Cache, Keys, update
 from torchxla_impl.decoder.norm import Norm
 from torchxla_impl.sharding.layout import Layout
 from torchxla_impl.sharding.spec import constant
@@ -163,7 +163,7 @@ WRITTEN_AS = {
 
 def choose_formulation(case: Case) -> Callable[..., Heads]:
     """How the case writes attention over whole sequences."""
-    return WRITTEN_AS.get(attention(case)) or ATTENTION[case.attention, case.phase]
+    return WRITTEN_AS.get(find_variant(case, site="attention")) or ATTENTION[case.attention, case.phase]
 
 
 def choose_attention(case: Case) -> Callable[..., Heads]:
@@ -183,9 +183,9 @@ class Attention(nn.Module):
         super().__init__()
         model = layout.case.model
         self.layout = layout
-        self.q = layout.param("layers stages embed heads head_dim")
-        self.k = layout.param("layers stages embed kv_heads head_dim")
-        self.v = layout.param("layers stages embed kv_heads head_dim")
+        self.q = layout.param("layers stages heads embed head_dim")
+        self.k = layout.param("layers stages kv_heads embed head_dim")
+        self.v = layout.param("layers stages kv_heads embed head_dim")
         self.q_bias = layout.param("layers stages heads head_dim") if model.qkv_bias else None
         self.k_bias = layout.param("layers stages kv_heads head_dim") if model.qkv_bias else None
         self.v_bias = layout.param("layers stages kv_heads head_dim") if model.qkv_bias else None
@@ -199,10 +199,7 @@ class Attention(nn.Module):
         with layout.scope("layer.attention.qkv"):
             q, k, v = self.project(layout.gather_sequence(x), position=context.position)
         with layout.scope("layer.attention.core"):
-            keys, values = k, v
-            if case.phase == "decode":
-                keys, values = read(cache, k, v, entry=entry, position=context.position, layout=layout)
-            cache = write(cache, k, v, entry=entry, position=context.position, layout=layout)
+            keys, values, cache = update(cache, k, v, entry=entry, position=context.position, layout=layout)
             mixed = choose_attention(case)(q, keys, values, position=context.position, layout=layout)
             mixed = layout.place(mixed, HEADS)
         with layout.scope("layer.attention.out"):
@@ -211,7 +208,7 @@ class Attention(nn.Module):
     def project(self, x: Stream, *, position: Int[Tensor, ""]) -> tuple[Heads, KV, KV]:
         """Queries, keys and values: with their biases, normed where the model does, queries and keys turned."""
         layout = self.layout
-        q, k, v = (torch.einsum("zbsd,zdhk->zbshk", x, weight) for weight in (self.q, self.k, self.v))
+        q, k, v = (torch.einsum("zbsd,zhdk->zbshk", x, weight) for weight in (self.q, self.k, self.v))
         if self.q_bias is not None:
             biases = (self.q_bias, self.k_bias, self.v_bias)
             q, k, v = (each + bias[:, None, None] for each, bias in zip((q, k, v), biases, strict=True))

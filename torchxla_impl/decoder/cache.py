@@ -1,95 +1,121 @@
 """Keys and values of every position so far: cache in, cache out, in place."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from meshes.case import Case
+from meshes.twins.caches import cache_names, choose_cache_use
+from torchxla_impl.decoder.update_slice import update_slice
 from torchxla_impl.sharding.layout import Layout
 
 CACHE_DIMS = "_ stages batch positions kv_heads"
-"""Entries (layer · slots + slot), stages, batch of a microbatch, positions, heads · head_dim."""
+"""Entries, stages, batch of a microbatch, positions, heads · head_dim.
+
+An entry is layer · slots + slot; unrolled layers have a cache each, in which an entry is a slot.
+"""
 
 KV = Float[Tensor, "stages batch seq kv_heads head_dim"]
 Keys = Float[Tensor, "stages batch length kv_heads head_dim"]
+Entries = Float[Tensor, "entries stages batch length width"]
+Layer = Float[Tensor, "stages batch length width"]
+Tokens = Float[Tensor, "stages batch seq width"]
 
 
 class Cache(NamedTuple):
     """Stage s keeps microbatch i in slot (i + s) mod slots, so that one slot number serves all stages in a tick."""
 
-    k: Float[Tensor, "entries stages batch length width"]
-    v: Float[Tensor, "entries stages batch length width"]
+    k: Entries
+    v: Entries
+
+
+Caches = Cache | tuple[Cache, ...]
+"""Of a stage: one for all its layers in a scan, one of each where they are unrolled."""
+
+Made = TypeVar("Made")
+
+
+def make_caches(case: Case, make: Callable[[str], Made]) -> Caches:
+    """The caches of a step, each tensor made by its name."""
+    caches = tuple(Cache(make(k), make(v)) for k, v in cache_names(case))
+    return caches[0] if case.loop == "scan" else caches
 
 
 def cache_shape(case: Case) -> tuple[int, ...]:
-    entries = case.model.layers // case.mesh.pp * case.microbatches
+    layers = case.model.layers // case.mesh.pp if case.loop == "scan" else 1
+    entries = layers * case.microbatches
     width = case.kv_heads * case.model.head_dim
     return (entries, case.mesh.pp, case.batch // case.microbatches, case.cache_length, width)
 
 
-def write(
-    cache: Cache,
-    k: KV,
-    v: KV,
-    *,
-    entry: Int[Tensor, ""],
-    position: Int[Tensor, ""],
-    layout: Layout,
-) -> Cache:
-    """The cache with `k` and `v` from `position` on.  No collective."""
-    return Cache(*(_write(old, new, entry, position, layout) for old, new in zip(cache, (k, v), strict=True)))
+def update(
+    cache: Cache, k: KV, v: KV, *, entry: Int[Tensor, ""], position: Int[Tensor, ""], layout: Layout
+) -> tuple[Keys, Keys, Cache]:
+    """What one layer and microbatch attends to, keys and values, and the cache with `k` and `v` from `position` on.
+
+    In prefill a prompt attends to itself, in decode a token to the cache.  No collective.
+    """
+    how = choose_cache_use(layout.case)
+
+    def written() -> Cache:
+        return Cache(
+            *(_write(old, new, entry, position, layout, how.write) for old, new in zip(cache, (k, v), strict=True))
+        )
+
+    if layout.case.phase == "prefill":
+        return k, v, written()
+    if how.read == "written":
+        after = written()
+        keys, values = (_heads(_layer(each, entry), k, layout) for each in after)
+        return keys, values, after
+    keys, values = (
+        _heads(_put(_layer(old, entry), new.flatten(3), position, layout, how.read), k, layout)
+        for old, new in zip(cache, (k, v), strict=True)
+    )
+    return keys, values, written()
+
+
+def _heads(layer: Layer, like: KV, layout: Layout) -> Keys:
+    return layout.place(layer.unflatten(-1, like.shape[3:]), "stages batch positions kv_heads head_dim")
+
+
+def _layer(cache: Entries, entry: Int[Tensor, ""]) -> Layer:
+    return cache.index_select(0, entry.reshape(1).long()).squeeze(0)
+
+
+def _put(layer: Layer, token: Tokens, position: Int[Tensor, ""], layout: Layout, how: str) -> Layer:
+    """A layer's cache with a token at its place."""
+    place = layout.cache_index(position)
+    if how == "select":
+        places = torch.arange(layer.shape[2], device=layer.device)
+        return torch.where((places == place)[:, None], token, layer)
+    if how == "index":
+        return layer.index_copy(2, place.reshape(1).long(), token)
+    return update_slice(layer, token, (0, 0, place, 0))
 
 
 def _write(
-    old: Tensor, new: Tensor, entry: Tensor, position: Tensor, layout: Layout
-) -> Float[Tensor, "entries stages batch length width"]:
-    at = entry.reshape(1).long()
-    length = old.index_select(0, at).squeeze(0)
+    cache: Entries, new: KV, entry: Int[Tensor, ""], position: Int[Tensor, ""], layout: Layout, how: str
+) -> Entries:
+    if layout.case.phase == "decode" and how == "slice":
+        piece = layout.place(new.flatten(3)[None], "_ stages batch _ kv_heads")
+        return layout.place(update_slice(cache, piece, (entry, 0, 0, layout.cache_index(position), 0)), CACHE_DIMS)
     if layout.case.phase == "prefill":
-        length = _put_prompt(length, new.flatten(3), layout)
+        layer = _put_prompt(_layer(cache, entry), new.flatten(3), layout)
     else:
-        # Not as `read` does: XLA would see one result in both, and copy the cache that it reads after writing it.
-        length = _selected(length, new.flatten(3), position, layout)
-    return layout.place(old.index_copy(0, at, layout.place(length[None], CACHE_DIMS)), CACHE_DIMS)
+        layer = _put(_layer(cache, entry), new.flatten(3), position, layout, how)
+    at = entry.reshape(1).long()
+    return layout.place(cache.index_copy(0, at, layout.place(layer[None], CACHE_DIMS)), CACHE_DIMS)
 
 
-def _put_prompt(length: Tensor, prompt: Tensor, layout: Layout) -> Float[Tensor, "stages batch length width"]:
+def _put_prompt(layer: Layer, prompt: Tokens, layout: Layout) -> Layer:
     """Each part of a prompt at the head of its own part of the cache, so that no token is moved.
 
     As slices: rows at a traced position become a loop over them.
     """
     # [stages batch parts positions/parts width]
-    length, prompt = (each.unflatten(2, (layout.num_parts("positions"), -1)) for each in (length, prompt))
-    return length.slice_scatter(prompt, 3, 0, prompt.shape[3]).flatten(2, 3)
-
-
-def _selected(
-    length: Tensor, token: Tensor, position: Tensor, layout: Layout
-) -> Float[Tensor, "stages batch length width"]:
-    """The token at its place, and what was there everywhere else."""
-    places = torch.arange(length.shape[2], device=length.device)
-    return torch.where((places == layout.cache_index(position))[:, None], token, length)
-
-
-def read(
-    cache: Cache, k: KV, v: KV, *, entry: Int[Tensor, ""], position: Int[Tensor, ""], layout: Layout
-) -> tuple[Keys, Keys]:
-    """The keys and values of one layer and microbatch: the cache's, with `k` and `v` at `position`.  No collective.
-
-    Read before they are written: reading a cache just written has the TPU's compiler copy all of it in every layer.
-    """
-    keys, values = (_read(old, new, entry, position, layout) for old, new in zip(cache, (k, v), strict=True))
-    return keys, values
-
-
-def _read(old: Tensor, new: Tensor, entry: Tensor, position: Tensor, layout: Layout) -> Keys:
-    length = old.index_select(0, entry.reshape(1).long()).squeeze(0)
-    if layout.num_parts("positions") == 1:
-        length = length.index_copy(2, position.reshape(1).long(), new.flatten(3))
-    else:
-        # XLA reads what `index_copy` would replace, in case that the place is not there: of split positions it gathers
-        # all.
-        length = _selected(length, new.flatten(3), position, layout)
-    return layout.place(length.unflatten(-1, new.shape[3:]), "stages batch positions kv_heads head_dim")
+    layer, prompt = (each.unflatten(2, (layout.num_parts("positions"), -1)) for each in (layer, prompt))
+    return layer.slice_scatter(prompt, 3, 0, prompt.shape[3]).flatten(2, 3)

@@ -10,7 +10,7 @@ from torch.func import functional_call
 from torch.utils import _pytree as tree
 
 from torchxla_impl.decoder.attention import StepContext, Stream
-from torchxla_impl.decoder.cache import Cache
+from torchxla_impl.decoder.cache import Cache, Caches
 from torchxla_impl.decoder.layers import Layer
 from torchxla_impl.decoder.norm import Norm
 from torchxla_impl.decoder.scan import scan
@@ -61,14 +61,27 @@ class Decoder(nn.Module):
         super().__init__()
         self.layout = layout
         self.embedding = Embedding(layout)
-        self.layers = Layer(layout)
+        case = layout.case
+        # In a scan one stack of all layers; unrolled each has its own weights, which XLA can fetch ahead.
+        self.layers = (
+            Layer(layout)
+            if case.loop == "scan"
+            else nn.ModuleList([Layer(layout) for _ in range(case.model.layers // case.mesh.pp)])
+        )
         self.norm = Norm(layout, dims="embed")
         # A tied head is the embedding transposed: one weight, two uses.
         self.head = None if layout.case.model.tied else Head(layout)
 
-    def run_layers(self, carry: tuple[Stream, Cache], *, context: StepContext) -> tuple[Stream, Cache]:
+    def run_layers(self, carry: tuple[Stream, Caches], *, context: StepContext) -> tuple[Stream, Caches]:
         """The layers of one stage, on all stages at once: of the stream and the cache."""
         case = self.layout.case
+        if case.loop == "unrolled":
+            x, caches = carry
+            changed = []
+            for layer, cache in zip(self.layers, caches, strict=True):
+                x, cache = layer(x, cache, entry=context.slot, context=context)
+                changed.append(cache)
+            return x, tuple(changed)
         stacked = dict(self.layers.named_parameters())
 
         def run(
@@ -79,7 +92,7 @@ class Decoder(nn.Module):
             return functional_call(self.layers, weights, carry, {"entry": entry, "context": context}), ()
 
         layers = torch.arange(case.model.layers // case.mesh.pp, device=carry[0].device)
-        return loop(run, carry, (stacked, layers), form=case.loop)[0]
+        return scan(run, carry, (stacked, layers))[0]
 
     def logits(self, x: Ends) -> Scores:
         """Every stage computes them; only the last stage's are the answer."""

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from torchxla_impl.decoder.attention import StepContext, Stream
-from torchxla_impl.decoder.cache import Cache
+from torchxla_impl.decoder.cache import Caches
 from torchxla_impl.decoder.model import Decoder, loop
 from torchxla_impl.sharding.layout import STREAM
 
@@ -15,10 +15,10 @@ from torchxla_impl.sharding.layout import STREAM
 def run_pipeline(
     model: Decoder,
     embedded: Float[Tensor, "slots stages batch seq embed"],
-    cache: Cache,
+    cache: Caches,
     *,
     position: Int[Tensor, ""],
-) -> tuple[Float[Tensor, "slots stages stream_batch stream_seq embed"], Cache]:
+) -> tuple[Float[Tensor, "slots stages stream_batch stream_seq embed"], Caches]:
     """The state, after all layers, of the last token of each device's part, for every microbatch.
 
     The answer is the last stage's, of the last part of each sequence.
@@ -28,7 +28,7 @@ def run_pipeline(
     """
     layout = model.layout
 
-    def tick(carry: tuple[Stream, Cache], at: tuple[Stream, Int[Tensor, ""]]) -> tuple[tuple[Stream, Cache], Tensor]:
+    def tick(carry: tuple[Stream, Caches], at: tuple[Stream, Int[Tensor, ""]]) -> tuple[tuple[Stream, Caches], Tensor]:
         (state, cache), (taken, number) = carry, at
         state = layout.shift(state, taken, tick=number)
         run = partial(model.run_layers, context=StepContext(position, layout.cache_slot(number)))

@@ -9,15 +9,13 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from torchxla_impl.decoder.arguments import Argument, arguments
-from torchxla_impl.decoder.cache import CACHE_DIMS, Cache
+from torchxla_impl.decoder.cache import CACHE_DIMS, Caches, make_caches
 from torchxla_impl.decoder.model import Decoder
 from torchxla_impl.decoder.pipeline import run_pipeline
 from torchxla_impl.sharding.layout import Layout
 
 Ids = Int[Tensor, "sequences"]
 Tokens = Int[Tensor, "sequences seq"]
-
-WATCH_DIMS = ("batch", "slots stages batch parts vocab", Cache(CACHE_DIMS, CACHE_DIMS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,18 +33,31 @@ class Step:
         return cls(layout=layout, model=Decoder(layout), arguments=arguments(layout))
 
     @property
-    def run(self) -> Callable[..., tuple[Ids, Cache]]:
+    def run(self) -> Callable[..., tuple[Ids, Caches]]:
         """The function of this phase."""
         return {"prefill": self.prefill, "decode": self.decode}[self.layout.case.phase]
 
-    def prefill(self, weights: Mapping[str, Shaped[Tensor, "..."]], cache: Cache, tokens: Tokens) -> tuple[Ids, Cache]:
+    @property
+    def output_dims(self) -> tuple[str, Caches]:
+        """Of ids and cache."""
+        return "batch", make_caches(self.layout.case, lambda _: CACHE_DIMS)
+
+    @property
+    def watch_dims(self) -> tuple[str, str, Caches]:
+        """Of ids, logits and cache."""
+        ids, cache = self.output_dims
+        return ids, "slots stages batch parts vocab", cache
+
+    def prefill(
+        self, weights: Mapping[str, Shaped[Tensor, "..."]], cache: Caches, tokens: Tokens
+    ) -> tuple[Ids, Caches]:
         """The next token of every sequence, and the cache with the keys and values of its prompt."""
         ids, _, cache = self.watch(weights, cache, tokens)
         return ids, cache
 
     def decode(
-        self, weights: Mapping[str, Shaped[Tensor, "..."]], cache: Cache, tokens: Tokens, position: Int[Tensor, ""]
-    ) -> tuple[Ids, Cache]:
+        self, weights: Mapping[str, Shaped[Tensor, "..."]], cache: Caches, tokens: Tokens, position: Int[Tensor, ""]
+    ) -> tuple[Ids, Caches]:
         """The next token of every sequence, and the cache with this one's keys and values at `position`."""
         ids, _, cache = self.watch(weights, cache, tokens, position)
         return ids, cache
@@ -54,26 +65,26 @@ class Step:
     def watch(
         self,
         weights: Mapping[str, Shaped[Tensor, "..."]],
-        cache: Cache,
+        cache: Caches,
         tokens: Tokens,
         position: Int[Tensor, ""] | None = None,
-    ) -> tuple[Ids, Float[Tensor, "slots stages batch parts vocab"], Cache]:
+    ) -> tuple[Ids, Float[Tensor, "slots stages batch parts vocab"], Caches]:
         """The step with its logits, those of every stage."""
         takes: tuple[Any, ...] = (
             {each.name: each.dims for each in self.arguments if each.role == "weight"},
-            Cache(CACHE_DIMS, CACHE_DIMS),
+            self.output_dims[1],
             *(each.dims for each in self.arguments if each.role == "input"),
         )
         arguments = (dict(weights), cache, tokens, *([] if position is None else [position]))
-        return self.layout.as_global(self._watch, takes=takes, gives=WATCH_DIMS)(*arguments)
+        return self.layout.as_global(self._watch, takes=takes, gives=self.watch_dims)(*arguments)
 
     def _watch(
         self,
         weights: Mapping[str, Shaped[Tensor, "..."]],
-        cache: Cache,
+        cache: Caches,
         tokens: Tokens,
         position: Int[Tensor, ""] | None = None,
-    ) -> tuple[Ids, Float[Tensor, "slots stages batch parts vocab"], Cache]:
+    ) -> tuple[Ids, Float[Tensor, "slots stages batch parts vocab"], Caches]:
         layout, model = self.layout, self.model
         # The module was made without memory; `assign` gives it these tensors themselves.
         model.load_state_dict(dict(weights), assign=True)

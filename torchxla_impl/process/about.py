@@ -8,8 +8,9 @@ import torch
 import torch_xla
 from torch import Tensor
 
+from meshes.twins.caches import cache_names, describe_cache_use
 from meshes.twins.layout import partition_axes
-from torchxla_impl.decoder.arguments import OUTPUTS
+from torchxla_impl.decoder.cache import CACHE_DIMS
 from torchxla_impl.decoder.step import Step
 from torchxla_impl.sharding.layout import Layout
 from torchxla_impl.sharding.spec import DTYPES
@@ -41,6 +42,7 @@ def describe_program(
         "loop": case.loop,
         "attention": case.attention,
         "style": case.style,
+        **describe_cache_use(case),
         "compile_options": compile_options(num_devices=case.mesh.num_devices),
         "parameters": _parameters(step, [graph.tensor_parameter_id(each) for each in arguments]),
         "outputs": _outputs(step, outputs),
@@ -74,9 +76,10 @@ def _parameters(step: Step, numbers: Sequence[int]) -> list[dict[str, Any]]:
 
 def _outputs(step: Step, tensors: Sequence[Tensor]) -> list[dict[str, Any]]:
     """The program's results in their order."""
+    rows = [("ids", "batch"), *((name, CACHE_DIMS) for pair in cache_names(step.layout.case) for name in pair)]
     return [
         {"index": index, "name": name} | _array(step.layout, dims, tensor)
-        for index, ((name, dims), tensor) in enumerate(zip(OUTPUTS, tensors, strict=True))
+        for index, ((name, dims), tensor) in enumerate(zip(rows, tensors, strict=True))
     ]
 
 

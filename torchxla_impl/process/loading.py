@@ -17,7 +17,7 @@ from meshes.case import Case
 from meshes.twins.layout import partition_axes
 from meshes.weights import WeightSpec, weights
 from torchxla_impl.decoder.arguments import Argument
-from torchxla_impl.decoder.cache import Cache
+from torchxla_impl.decoder.cache import Caches, make_caches
 from torchxla_impl.decoder.step import Step
 from torchxla_impl.sharding.lowering import shard
 
@@ -37,8 +37,9 @@ def load_weights(step: Step, numbers: Numbers) -> dict[str, Tensor]:
     return {each.name: _load(step, each, numbers) for each in step.arguments if each.role == "weight"}
 
 
-def load_cache(step: Step, numbers: Numbers) -> Cache:
-    return Cache(*(_load(step, each, numbers) for each in step.arguments if each.role == "cache"))
+def load_cache(step: Step, numbers: Numbers) -> Caches:
+    given = {each.name: each for each in step.arguments}
+    return make_caches(step.layout.case, lambda name: _load(step, given[name], numbers))
 
 
 def load_inputs(step: Step, numbers: Numbers) -> tuple[Tensor, ...]:
@@ -54,9 +55,10 @@ def read_weights(step: Step, read: Read) -> dict[str, Tensor]:
     return tensors
 
 
-def empty_cache(step: Step) -> Cache:
+def empty_cache(step: Step) -> Caches:
     """A cache of zeros, made on the devices."""
-    return Cache(*(_zeros(step, each.shape, each.dims) for each in step.arguments if each.role == "cache"))
+    given = {each.name: each for each in step.arguments}
+    return make_caches(step.layout.case, lambda name: _zeros(step, given[name].shape, given[name].dims))
 
 
 def _load(step: Step, each: Argument, numbers: Numbers) -> Tensor:

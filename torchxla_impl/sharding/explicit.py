@@ -21,6 +21,7 @@ from meshes.case import Case
 from meshes.dims import is_sequence_parallel
 from meshes.process.errors import NotOfferedError
 from meshes.twins.layout import partition_axes
+from meshes.weights import own_dims
 from torchxla_impl.sharding.layout import Block, Layout, Stream
 from torchxla_impl.sharding.spec import annotate, constant
 
@@ -65,7 +66,8 @@ class ExplicitLayout(Layout):
     def param(self, dims: str) -> nn.Parameter:
         """This device's part of a weight."""
         weight = super().param(dims)
-        shape = [size // self._parts(dim) for size, dim in zip(weight.shape, dims.split(), strict=True)]
+        own = own_dims(dims, loop=self.case.loop).split()
+        shape = [size // self._parts(dim) for size, dim in zip(weight.shape, own, strict=True)]
         return nn.Parameter(weight.new_empty(shape), requires_grad=False)
 
     def place(self, x: Shaped[Tensor, "..."], dims: str) -> Shaped[Tensor, "..."]:

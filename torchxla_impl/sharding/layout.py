@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from meshes.case import Case
 from meshes.twins.layout import LayoutError, count_parts, enter_scope, is_pinned
 from meshes.twins.positions import cache_positions, place_shift
-from meshes.weights import dim_sizes
+from meshes.weights import dim_sizes, own_dims
 from torchxla_impl.sharding.spec import DTYPES, constant, mark
 
 STREAM = "stages stream_batch stream_seq embed"
@@ -48,9 +48,12 @@ class Layout:
         return count_parts(dim, case=self.case)
 
     def param(self, dims: str) -> nn.Parameter:
-        """A weight with these dims and no memory, until one is loaded."""
+        """A weight with these dims and no memory, until one is loaded.
+
+        `layers` are stacked in a scan; unrolled, each has its own.
+        """
         sizes = dim_sizes(self.case)
-        shape = [sizes[dim] for dim in dims.split()]
+        shape = [sizes[dim] for dim in own_dims(dims, loop=self.case.loop).split()]
         return nn.Parameter(torch.empty(shape, dtype=self.dtype, device="meta"), requires_grad=False)
 
     @contextmanager

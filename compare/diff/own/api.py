@@ -3,16 +3,20 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from compare.contract.row import ContractRow
+from compare.contract.row import TABLES, ContractRow
+from compare.contract.weight_rows import DATA
 from compare.diff.own.case_contract import CaseContract, contract_rows
 from compare.diff.own.expected import COUNTS, find_surprises
 from compare.diff.own.program_verdict import ProgramVerdict, judge_program
 from compare.diff.own.table import Table, assertion_message
+from compare.hlo.collective import ORDERS, sort_rows
 from compare.hlo.devices.axes import read_axes, validate_axes
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.metadata import SourceNames
+from compare.render.units import count_text
 from compare.user_program.read_program import open_program, read_all
 from compare.user_program.saved_program import SavedProgram
+from compare.user_program.split_weights import list_split_weights
 from meshes.mesh_argument import read_mesh
 
 __all__ = ["assert_collectives", "collectives", "contract_rows", "judge"]
@@ -26,6 +30,7 @@ def collectives(
     topology: str = "",
     scopes: Mapping[str, str] | None = None,
     owns: str | Iterable[str] = (),
+    sort: str = ORDERS[0],
 ) -> Table:
     """The collectives of a program, as a table that a notebook shows.
 
@@ -38,11 +43,13 @@ def collectives(
     scopes: regular expression, searched in `op_name` -> scope, `{"o_proj": "layer.attention.out"}`; the first match
         counts.  Without it, only this project's scope names are recognised.
     owns: parts of paths of installed files that count as the user's source, like `transformers/models/`.
+    sort: the order in which rows are shown: of the `program`, or those with most bytes of a `step` first.
     Raises `ValueError`, one line, if it cannot be read or compiled, or has other axes.
     """
+    sort_rows((), by=sort)
     sizes, names = _axes(axes, mesh), SourceNames.of(scopes, owns)
     (reading,) = read_all([open_program(program, topology=topology)], axes=sizes, topology=topology, names=names)
-    return Table(reading.rows, reading.saved.axes, reading.compiled, reading.saved, dict(reading.mesh))
+    return Table(reading.rows, reading.saved.axes, reading.compiled, reading.saved, dict(reading.mesh), sort)
 
 
 def assert_collectives(
@@ -90,8 +97,39 @@ def judge(
     else:
         table = collectives(program, axes=axes if axes or mesh else of_case or None, mesh=mesh, topology=topology)
     saved = table.saved or SavedProgram(text=table.text, axes=table.axes)
-    names = SourceNames.of(scopes).fill_from(saved.names)
-    return judge_program(replace(saved, names=names), contract, axes=of_case)
+    saved = replace(saved, names=SourceNames.of(scopes).fill_from(saved.names))
+    split = list_split_weights(saved, saved.axes)
+    if isinstance(contract, CaseContract):
+        contract, notes = _add_split_weights(contract, saved, split)
+        return judge_program(replace(saved, notes=(*saved.notes, *notes)), contract, axes=of_case)
+    verdict = judge_program(saved, contract, axes=of_case)
+    gathered = {row.collective.axes for row in verdict if "weight-gather" in row.causes} & set(split)
+    axes_of_rows = {axis for row in verdict.contract for axis in row.axes.split(",")}
+    notes = [_note_of_rows(axis, len(split[axis])) for axis in sorted(gathered - axes_of_rows)]
+    return replace(verdict, notes=(*verdict.notes, *notes))
+
+
+def _add_split_weights(
+    contract: CaseContract, program: SavedProgram, split: Mapping[str, Sequence[int]]
+) -> tuple[CaseContract, list[str]]:
+    """The contract with rows for the weights, where the program keeps them split over dp, and a note that says so."""
+    own = {axis: size for axis, size in program.axes.items() if size > 1}
+    if contract.weights_over or contract.axes != own or not split.get(DATA):
+        return contract, []
+    longer = contract.with_weights_over(DATA)
+    kept = (row for row in longer if not row.of_weights or row.scope not in TABLES or row.payload_bytes in split[DATA])
+    count = count_text(len(split[DATA]), "weight")
+    note = f"the program keeps {count} split over {DATA}, to store less of them: the contract has the gathers that use "
+    note += f"them, as contract_rows(…, weights_over={DATA!r}) has"
+    return replace(longer, rows=tuple(kept)), [note]
+
+
+def _note_of_rows(axis: str, count: int) -> str:
+    return (
+        f"the program keeps {count_text(count, 'weight')} split over {axis}, where the contract requires nothing: if "
+        f"that is to store less of them (FSDP), their gathers are needed, and the remedy of weight-gather is none; "
+        f"give a ContractRow(…, axes={axis!r}, of_weights=True), or contract_rows(…, weights_over={axis!r})"
+    )
 
 
 def _axes(axes: Mapping[str, int] | str | None, mesh: str) -> Mapping[str, int]:

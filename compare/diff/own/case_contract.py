@@ -1,13 +1,14 @@
 """The contract of a case in Python: `from compare import contract_rows` (docs/own_program.md)."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import pandas as pd
 
 from compare.contract.reference_algorithms import required_rows
 from compare.contract.row import ContractRow, JudgeError
+from compare.contract.weight_rows import DATA, weight_rows
 from compare.diff.own.show import print_to_text
 from compare.render.report.plan import print_plan
 from compare.report.plan import plan, served_row
@@ -23,11 +24,24 @@ class CaseContract:
 
     case: Case
     rows: tuple[ContractRow, ...]
+    weights_over: str = ""
+    """The axis over which the weights are split, as the program calls it; empty: every member has them whole."""
 
     @property
     def axes(self) -> Mapping[str, int]:
         """The axes that the mesh splits, outermost first."""
-        return self.case.mesh.split_axes
+        named = {DATA: self.weights_over} if self.weights_over else {}
+        return {named.get(axis, axis): size for axis, size in self.case.mesh.split_axes.items()}
+
+    def with_weights_over(self, axis: str) -> "CaseContract":
+        """The same of a plan that splits its weights over dp, which the program calls `axis`.  `JudgeError` without
+        dp."""
+        if axis in self.case.mesh.split_axes and axis != DATA:
+            raise JudgeError(
+                f"weights_over is {axis!r}, over which the plan splits matrices by itself; write {DATA!r}, or what "
+                f"your mesh calls it, like 'fsdp'"
+            )
+        return replace(self, rows=(*self.rows, *weight_rows(self.case, axis=axis)), weights_over=axis)
 
     @property
     def step_wire_bytes(self) -> int:
@@ -49,7 +63,10 @@ class CaseContract:
         return frame.drop(columns=["served_bytes", "unserved_bytes"], errors="ignore")
 
     def __str__(self) -> str:
-        return print_to_text(lambda out: print_plan(plan(self.case), out=out))
+        of_case = plan(self.case)
+        shown = replace(of_case.phases[self.case.phase], inherent=tuple(map(served_row, self.rows)),
+                        total=self.step_wire_bytes)  # fmt: skip
+        return print_to_text(lambda out: print_plan(replace(of_case, phases={self.case.phase: shown}), out=out))
 
     __repr__ = __str__
 
@@ -68,18 +85,22 @@ def contract_rows(
     microbatches: int | None = None,
     capacity: float | None = CAPACITY,
     dtype: str = "bf16",
+    weights_over: str = "",
 ) -> CaseContract:
     """The contract of a step of these shapes on this mesh: the rows that `python -m compare.plan` prints.
 
     mesh: like `dp2tp4`, or a TOML spec file.  model: a preset (default llama-3.1-8b); or `checkpoint`, a Hugging Face
         folder whose config.json has the shapes.
     phase: `prefill` or `decode`.  batch: sequences, of all devices.  seq: tokens of a prompt, or in the cache.
+    weights_over: the axis over which each weight is split to store less of it (FSDP, ZeRO-3): `dp`, or what your mesh
+        calls it, like `fsdp`.  The contract then has an all-gather of each layer's weights.
     microbatches: default 4 with a pipeline, else 1.  capacity: of an expert; None drops no token.
     Raises `ValueError`, one line, if the case is impossible.
     """
     if model is not None and checkpoint is not None:
         raise JudgeError(f"the shapes are named twice, by model={model!r} and by checkpoint={str(checkpoint)!r}")
-    for name, value in (("mesh", mesh), ("model", MODEL if model is None else model), ("phase", phase)):
+    words = {"mesh": mesh, "model": MODEL if model is None else model, "phase": phase, "weights_over": weights_over}
+    for name, value in words.items():
         if not isinstance(value, str):
             raise JudgeError(f"{name} is {value!r}; write text, like contract_rows('dp2tp4', phase='decode')")
     if checkpoint is not None and not isinstance(checkpoint, str | Path):
@@ -91,4 +112,5 @@ def contract_rows(
         shapes=None if checkpoint is None else read_model(Path(checkpoint)),
         microbatches=microbatches, phases=(phase,), batch=batch, seq=seq, capacity=capacity, dtype=dtype,
     )  # fmt: skip
-    return CaseContract(case, required_rows(case))
+    contract = CaseContract(case, required_rows(case))
+    return contract.with_weights_over(weights_over) if weights_over else contract

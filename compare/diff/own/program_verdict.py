@@ -14,7 +14,7 @@ from compare.diff.own.show import print_to_text, render_html
 from compare.hlo.collective import COLLECTIVE_KINDS, PUBLIC, Collective
 from compare.hlo.scope_key import path_of
 from compare.render import units
-from compare.render.collectives_table import INFERRED
+from compare.render.collectives_table import INFERRED, local_source, short_source
 from compare.report.rows import sum_totals
 from compare.user_program.judge_saved import judge_saved
 from compare.user_program.program_mesh import format_axes
@@ -156,7 +156,7 @@ class ProgramVerdict:
             name = plain(_marked(collective, "scope", collective.scope))
             path = _marked(collective, "op_name", path_of(collective)) if collective.scope == NO_SCOPE else ""
             where = Text(name + (f"\n{plain(path)}" if path else ""))
-            source = _marked(collective, "source_line", _short(collective.source_line or ""))
+            source = _marked(collective, "source_line", short_source(collective.source_line or ""))
             what = Text(f"{plain(f'{collective.kind} over {collective.axes}')}\n{plain(source or collective.name)}")
             grid.add_row(
                 where, what, units.times_text(collective.executions, collective.executions_are),
@@ -176,7 +176,7 @@ class ProgramVerdict:
                 "what": f"{row.collective.kind} over {row.collective.axes}", "name": row.collective.name,
                 "runs": units.times_text(row.collective.executions, row.collective.executions_are),
                 "step": units.exact_text(row.collective.step_wire_bytes), "purposes": _purposes(row),
-                "source_line": _marked(row.collective, "source_line", row.collective.source_line or ""),
+                "source_line": _marked(row.collective, "source_line", local_source(row.collective.source_line or "")),
             }
             for row in self.rows
         ]  # fmt: skip
@@ -278,7 +278,3 @@ def _unserved_line(entry: tuple[ContractRow, int | None]) -> str:
 
 def _marked(row: Collective, word: str, text: str) -> str:
     return INFERRED * (word in row.inferred) + text if text else ""
-
-
-def _short(source: str) -> str:
-    return source if len(source) <= 30 else f"…/{source.rpartition('/')[2]}"

@@ -13,10 +13,18 @@ from compare.diff.own.show import print_to_text, render_html
 from compare.diff.report import diff_report
 from compare.diff.result import ProgramsDiff
 from compare.diff.text import print_diff
-from compare.hlo.collective import PUBLIC, Collective
+from compare.hlo.collective import ORDERS, PUBLIC, Collective, sort_rows
 from compare.hlo.scope_key import path_of
 from compare.render import units
-from compare.render.collectives_table import INFERRED, LEGEND, compiled_text, kind_lines, print_rows, total_line
+from compare.render.collectives_table import (
+    INFERRED,
+    LEGEND,
+    compiled_text,
+    kind_lines,
+    local_source,
+    print_rows,
+    total_line,
+)
 from compare.user_program.program_mesh import format_axes
 from compare.user_program.saved_program import SavedProgram, save
 
@@ -32,6 +40,8 @@ class Table:
     saved: SavedProgram | None = None
     mesh: Mapping[str, int] = field(default_factory=dict)
     """The program's mesh, if it records one."""
+    sort: str = ORDERS[0]
+    """The order in which rows are printed, shown and put into a frame."""
 
     @property
     def text(self) -> str:
@@ -83,11 +93,15 @@ class Table:
 
     def to_pandas(self) -> pd.DataFrame:
         """The public columns, one line for each collective."""
-        return pd.DataFrame([row.public() for row in self.rows], columns=list(PUBLIC))
+        return pd.DataFrame([row.public() for row in self._shown], columns=list(PUBLIC))
+
+    @property
+    def _shown(self) -> tuple[Collective, ...]:
+        return sort_rows(self.rows, by=self.sort)
 
     def __str__(self) -> str:
         return print_to_text(
-            lambda out: print_rows(self.rows, how=compiled_text(self.compiled), notes=self.notes, out=out)
+            lambda out: print_rows(self._shown, how=compiled_text(self.compiled), notes=self.notes, out=out)
         )
 
     __repr__ = __str__
@@ -101,7 +115,7 @@ class Table:
                 "step": units.exact_text(row.step_wire_bytes), "name": row.name, "form": row.form, "dtype": row.dtype,
                 "line": row.line,
             }
-            for row in self.rows
+            for row in self._shown
         ]  # fmt: skip
         total = f"{total_line(self.rows)} {compiled_text(self.compiled)}"
         legend = LEGEND if any(row.inferred for row in self.rows) else ""
@@ -131,7 +145,7 @@ class Differences:
 
 
 def _names(row: Collective) -> dict[str, str]:
-    return {"scope": row.scope, "op_name": path_of(row), "source_line": row.source_line or ""}
+    return {"scope": row.scope, "op_name": path_of(row), "source_line": local_source(row.source_line or "")}
 
 
 def assertion_message(surprises: Sequence[Surprise], table: Table, *, count: str) -> str:

@@ -12,8 +12,8 @@ from math import prod
 
 LAW, COMPILER, ADVICE = "law", "this compiler", "advice"
 STANDINGS = {
-    LAW: "holds for every compiler: the data are not where they are needed, or they are",
-    COMPILER: "what libtpu made of it here, under both partitioners unless it says otherwise; another version may "
+    LAW: "holds for every compiler: it follows from where the data are and where they are needed",
+    COMPILER: "what libtpu emitted here, under both partitioners unless the page says otherwise; another version may "
     "differ",
     ADVICE: "what to write; the page shows why",
 }

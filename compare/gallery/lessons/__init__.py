@@ -37,7 +37,7 @@ CHAPTERS = (
     ),
     Chapter(
         "Pieces of a model",
-        "What stands between the matmuls: a lookup, a norm, a softmax, a choice, a loop.",
+        "The operations between the matmuls: a lookup, a norm, a softmax, a choice, a loop.",
         PIECES,
     ),
     Chapter(
@@ -58,8 +58,7 @@ CHAPTERS = (
     ),
     Chapter(
         "The stream between the blocks",
-        "Tokens split over the axis that splits the weights. What travels, tokens or weights, is a matter of sizes "
-        "and of pins.",
+        "Tokens split over the axis that splits the weights. Sizes and pins decide whether tokens or weights travel.",
         STREAMS,
     ),
     Chapter(
@@ -78,6 +77,20 @@ CHAPTERS = (
 )
 
 LESSONS = tuple(lesson for chapter in CHAPTERS for lesson in chapter.lessons)
+
+TEN_FIRST = {
+    "move-gather": "say what it costs to make a split tensor whole, and count its bytes",
+    "move-sum": "find the partial sums in an operation, and say why an all-reduce costs twice an all-gather",
+    "matmul-one-side": "predict which input of a matmul the partitioner moves, and force the other",
+    "matmul-contracting": "write a row-parallel matmul, and count its one all-reduce",
+    "matmul-scattered": "halve that all-reduce where the result may stay split",
+    "mlp": "split a feed-forward block so that it sends one all-reduce, and explain why in that order",
+    "mlp-sequence": "explain sequence parallelism: the same bytes, less memory",
+    "attention-heads": "split attention over heads so that it sends nothing",
+    "attention-merged": "see in a source why a batched matmul gathers heads that were split",
+    "layers-fsdp-tp": "read a layer of FSDP with TP: which gathers and sums it needs, and over which axis",
+}
+"""The short way: lesson -> what its reader can do afterwards.  In the order of `LESSONS`."""
 
 
 class LessonError(ValueError):

@@ -181,7 +181,7 @@ second.
         gives={"scores": "B N S S"},
         story="""
 attention-merged once more, with two sequences on each device. A merged dim can only be cut into contiguous blocks, so
-let what one device has *be* one: cut B into [dp, B/dp], and put the heads between, [dp, N, B/dp].
+make each device's part one block: cut B into [dp, B/dp], and put the heads between, [dp, N, B/dp].
 
 Merged, head n of sequence 2·d + b is row (d·8 + n)·2 + b of 32. Device 0, with d = 0 and heads 0 to 3, has rows 0 to
 7; device 1 has rows 8 to 15. The reshape and the transpose move data within a device only.
@@ -290,7 +290,7 @@ is S, the positions: a partial sum, and a third all-reduce, of the result.
 So three collectives, and not one byte of the cache is sent. The larger the cache, the better the deal.
 """,
         alone=(Alone("y", "B N H", (None, None, None), partial="cp"),),
-        alone_words="of its own positions each device has a maximum, a sum, and a partial y",
+        alone_words="each device has a maximum, a sum and a partial y of its own positions",
         needs=(
             Move("all-reduce@cp", "B·N·2", "largest scores, bf16"),
             Move("all-reduce@cp", "B·N·4", "sums of exps, float32"),
@@ -321,8 +321,8 @@ this (arXiv 2407.21783). The price is memory: each device holds all keys and val
         rule="With split positions the keys and values must come to the queries: two all-gathers.",
         standing=LAW,
         question="Why are keys and values gathered, and not the queries?",
-        answer="Gathered queries would give partial results for all positions, which had to be summed up besides. And "
-        "with grouped-query attention keys and values are several times smaller than queries.",
+        answer="Gathered queries would give partial results for all positions, which would then have to be summed up "
+        "as well. And with grouped-query attention keys and values are several times smaller than queries.",
     ),
     Lesson(
         name="context-ring",
@@ -336,8 +336,8 @@ No device needs all keys *at once*. In ring attention (arXiv 2310.01889) each de
 then hands them to the next device and gets those of the one before: a **collective-permute**. After three hops
 everybody has seen everything, and never held much more than a quarter.
 
-The bytes are those of the all-gather: three hops of a quarter. What is gained is memory, and that the hops can run
-while the device computes. (Scores are not scaled here, and no maximum is kept: that would only hide the idea.)
+The bytes are those of the all-gather: three hops of a quarter. The ring saves memory, and its hops can run while the
+device computes. (Scores are not scaled here, and no maximum is kept: that would only hide the idea.)
 
 This can't be written as "this tensor is split like that": it says what each device does. In JAX it is `shard_map`,
 inside which every array is a device's own part, and every collective is written by hand.

@@ -27,7 +27,7 @@ shift along that dim: put zeros in front, and drop the last. Only neighbours tal
         rule="A pipeline's tick is one permute between neighbours: activations travel, weights stay.",
         standing=LAW,
         question="8B parameters over 4 stages: what travels in one tick?",
-        answer="The activations of one microbatch, T·D·2 bytes. Of the 16 GB of weights nothing.",
+        answer="The activations of one microbatch, T·D·2 bytes. None of the 16 GB of weights travels.",
     ),
     Lesson(
         name="pipeline-roll",
@@ -40,8 +40,8 @@ shift along that dim: put zeros in front, and drop the last. Only neighbours tal
 Many pipelines write the shift as `roll(state, 1)`: shorter, and right, since the first stage's entry is overwritten
 by new input anyway.
 
-But a roll goes round: the last stage's state is sent to the first, which throws it away. One sender more of four. On
-a ring of chips it goes over a link of its own, on a line it goes all the way back.
+But a roll goes round: the last stage's state is sent to the first, which throws it away. So four stages send instead of
+three. On a ring of chips that send has a link of its own; on a line it goes all the way back.
 """,
         alone=(Alone("state", "Z T D", ("pp", None, None)),),
         alone_words="the last stage's result is used by no stage",
@@ -110,8 +110,8 @@ A model of 32 layers does this 32 times: 64 all-reduces in each step. That is th
         takes={"x": "B S D", **_WEIGHTS},
         gives={"y": "B S D"},
         story="""
-The same layer, with the tokens split over `tp` between the blocks. Before each block an all-gather, behind each a
-reduce-scatter: four collectives in place of two, and the same bytes in all.
+The same layer, with the tokens split over `tp` between the blocks. An all-gather comes before each block and a
+reduce-scatter after it: four collectives instead of two, with the same bytes in total.
 
 A matmul that follows an all-gather can begin with the part that a device has, while the others are on their way.
 Compilers do that where it pays: they cut the gather into permutes, one beside each piece of the matmul. It is called
@@ -128,7 +128,7 @@ a *windowed einsum*, or a *collective matmul*; this layer is too small for it.
             Move("all-gather@tp", "B·S·D·2", "tokens, before the feed-forward"),
             Move("reduce-scatter@tp", "B·S·D·2", "partial sums of the feed-forward's output"),
         ),
-        rule="Sequence parallelism: gather before each block, scatter behind it; the bytes of tensor parallelism, "
+        rule="Sequence parallelism: gather before each block, scatter after it; the bytes of tensor parallelism, "
         "less memory.",
         standing=LAW,
         question="Why can the additions `x + …` stay split?",
@@ -152,7 +152,8 @@ boxes go from "split by group" to "split by expert": an all-to-all.
         alone=(Alone("sent", "G E C D", ("ep", None, None, None)),),
         alone_words="each device: boxes for all experts",
         needs=(Move("all-to-all@ep", "G·E·C·D·2/ep", "boxes to their experts"),),
-        rule="Dispatch to experts is an all-to-all: the axis leaves the groups and takes the experts.",
+        rule="Dispatch to experts is an all-to-all: the axis stops splitting the groups, and splits the experts "
+        "instead.",
         standing=LAW,
         border="If the experts' axis splits no tokens, nothing is exchanged, and it is a sum: dispatch-sum.",
         question="A box is half empty. Is less sent?",
@@ -185,7 +186,8 @@ You know every piece of it: two exchanges and one Case 3.
             Move("all-reduce@tp", "G·E·C·D·2/ep", "partial sums of the experts' outputs"),
             Move("all-to-all@ep", "G·E·C·D·2/ep", "boxes back"),
         ),
-        rule="A layer of experts: an all-to-all there, an all-to-all back, and what each expert costs by itself.",
+        rule="A layer of experts costs an all-to-all to the experts, an all-to-all back, and the collectives of each "
+        "expert.",
         standing=LAW,
         question="The all-reduce sums up boxes. How could it sum up tokens instead, and why would that be less?",
         answer="Wait with it until the tokens are put together: sums can be taken in any order. There are T tokens in "

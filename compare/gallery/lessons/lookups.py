@@ -31,7 +31,7 @@ The vocabulary of the table is split over `tp`, and so are the ids, since the to
 Device 0 has words 0 to 7,999, and the first quarter of the ids; the words it must look up may be anywhere.
 
 Ids are tiny. So all ids are gathered, 4 bytes each, and every device looks up those of its own words, zeros for the
-others. These are partial sums of all of x, and x shall be split by tokens: a reduce-scatter.
+others. These are partial sums of all of x, and x must be split by tokens: a reduce-scatter.
 """,
         alone=(Alone("x", "T D", (None, None), partial="tp"),),
         alone_words="with all ids at hand: rows of own words, zeros elsewhere",
@@ -44,8 +44,8 @@ others. These are partial sums of all of x, and x shall be split by tokens: a re
         standing=COMPILER,
         border="Compiled with D = 1,024: V = 1,024 with T = 512 gathers the ids, V = 512 with T = 512 or more "
         "gathers the table (V·D·2) and then looks up for free. If the ids are whole, as in embedding-vocab, or "
-        "split over another axis, it is the all-reduce, with any V. Needed is a reduce-scatter; libtpu emits it if a "
-        "device's part of x is whole blocks of 16 × 128: with few tokens it all-reduces, see move-sum-few.",
+        "split over another axis, it is the all-reduce, with any V. The split needs a reduce-scatter; libtpu emits "
+        "one if a device's part of x is whole blocks of 16 × 128. With few tokens it all-reduces: see move-sum-few.",
         question="The ids are split over dp, the table's rows over tp. What is sent?",
         answer="Two axes, each by itself: dp splits only tokens, which is free; tp splits the looked-up dim: one "
         "all-reduce over tp of the device's own tokens, T·D·2/dp.",
@@ -60,8 +60,8 @@ others. These are partial sums of all of x, and x shall be split by tokens: a re
         dtypes={"at": "s32"},
         story="""
 `x[:, at]`: the position is a number that the program gets as it runs. Positions are split, so one device has the row,
-and which one is not known when the program is compiled. What suffices: each device asks "is it mine?", takes its row
-or zeros, and an all-reduce of B·D numbers brings it to all.
+and which one is not known when the program is compiled. It suffices that each device asks "is it mine?" and takes its
+row or zeros; an all-reduce of B·D numbers then brings the row to all.
 
 Two ways to write it, two results. An index array (`index_select`, `jnp.take`) is a *gather* in the program, for which
 partitioners know that trick. A *dynamic slice* (what JAX makes of `x[:, at]`) is taken for something that may start
@@ -79,13 +79,13 @@ anywhere: the dim is made whole first.
                 "PyTorch's `index_select` does.",
             ),
         ),
-        rule="To read at a traced position of a split dim take the row with an index array (`jnp.take`, "
+        rule="To read at a traced position of a split dim, take the row with an index array (`jnp.take`, "
         "`index_select`), not with a dynamic slice.",
         standing=ADVICE,
         border="last-token reads a position that is a constant of the program: there the partitioner knows the "
         "device, and a permute and an all-reduce do. *Writing* at a traced position is the opposite: "
         "cache-write-positions is free as a dynamic slice, and gathers as `index_copy`.",
-        question="The same read, with D split in place of S?",
+        question="The same read, with D split instead of S?",
         answer="Free, in either form: each device reads its own columns at that position.",
     ),
     Lesson(
@@ -97,16 +97,16 @@ anywhere: the dim is made whole first.
         gives={"y": "T"},
         dtypes={"labels": "s32"},
         story="""
-`torch.gather(logits, 1, labels)`, in JAX `take_along_axis`: of each row the number at its label. The name says
+`torch.gather(logits, 1, labels)`, in JAX `take_along_axis`, picks the number at each row's label. The name says
 *gather*, but nothing is all-gathered. The columns are split; each device has the numbers whose labels are in its own
 part, and takes zeros for the others. One all-reduce of T numbers.
 
-It is the embedding's lookup once more, with one number in place of a row.
+It is the embedding's lookup once more, with one number instead of a row.
 """,
         alone=(Alone("y", "T", (None,), partial="tp"),),
         alone_words="own labels' numbers, zeros elsewhere",
         needs=(Move("all-reduce@tp", "T·2", "the numbers, and zeros"),),
-        rule="A lookup along a split dim sends what comes out of it, once, as a sum with zeros.",
+        rule="A lookup along a split dim sends its result once, in an all-reduce to which the other devices add zeros.",
         standing=COMPILER,
         border="If the rows are split, of logits and labels alike, it is free. If tp splits the columns and also "
         "the labels, the labels are gathered first (T·4 bytes), as in embedding-ids.",
@@ -126,7 +126,7 @@ Cross-entropy is a softmax, its logarithm, and one number of each row. So it is 
 largest number of the row (all-reduce of maxima), the sum of the exps (all-reduce of sums), and the number at the
 label (all-reduce with zeros). The logits, T·V numbers, stay where they are.
 
-All three are of bf16 on the wire, 2 bytes, as the logits are.
+All three carry bf16 on the wire, 2 bytes a number, as the logits are.
 """,
         alone=(
             Alone("max", "T 1", (None, None), partial="tp"),
@@ -142,12 +142,12 @@ All three are of bf16 on the wire, 2 bytes, as the logits are.
         rule="Cross-entropy over a split vocabulary is three all-reduces of one number a token; on the wire they "
         "have the logits' type.",
         standing=COMPILER,
-        border="With float32 logits the same three are of 4 bytes a number. softmax-split has two, for it picks "
-        "nothing. With the label's number taken by a product with `one_hot` it is three as well. Tokens split in "
-        "place of the vocabulary: free.",
-        question="The *mean* over tokens, with tokens split over dp: what comes on top?",
+        border="With float32 logits the same three carry 4 bytes a number. softmax-split has two, for it picks "
+        "nothing. With the label's number taken by a product with `one_hot` it is three as well. If the tokens are "
+        "split instead of the vocabulary, nothing is sent.",
+        question="The *mean* over tokens, with tokens split over dp: what is sent in addition?",
         answer="One all-reduce over dp of a single float32, 4 bytes: each device has the mean of its own tokens. "
-        "The three over tp are then of T/dp numbers.",
+        "The three over tp then carry T/dp numbers.",
     ),
     Lesson(
         name="layernorm-width",
@@ -181,8 +181,8 @@ and sent together: one all-reduce of two numbers a token.
         rule="LayerNorm over a split dim is an all-reduce for each pass over the row: two as in the books, one if "
         "mean and mean of squares are taken together; never the row itself.",
         standing=COMPILER,
-        border="In JAX with the spread as `mean(x²) − mean(x)²` it is one all-reduce of 2·T·4 bytes. Tokens split "
-        "in place of columns: free.",
+        border="In JAX with the spread as `mean(x²) − mean(x)²` it is one all-reduce of 2·T·4 bytes. If the tokens "
+        "are split instead of the columns, nothing is sent.",
         question="scale and shift are split like x's columns. What if they were whole?",
         answer="Nothing is sent: each device cuts out its own quarter, which is free.",
     ),
@@ -198,7 +198,7 @@ q, k and v from one glued weight, [D, 3·F], its columns split over 4 devices, a
 part is 3/4 of one of them: device 0 has three quarters of q, device 1 the last of q and half of k, and so on. To
 combine them, every device needs its own quarter of all three.
 
-Of the twelve quarters four stay: q's first, k's second and third, v's last. Eight travel. Each device sends two and
+Four of the twelve quarters stay: q's first, k's second and third, v's last. Eight travel. Each device sends two and
 gets two, so two permutes would do.
 """,
         alone=(Alone("x·w", "T G", (None, "tp")),),
@@ -218,13 +218,13 @@ gets two, so two permutes would do.
                 "of it.",
             ),
         ),
-        rule="A cut of a split dim whose pieces are not whole shards is a bundle of permutes, and more bytes than "
+        rule="Cutting a split dim into pieces that are not whole shards takes several permutes, and more bytes than "
         "by hand.",
         standing=COMPILER,
         border="Cut a dim that is whole, as fused-pairs does, and it is free. fused-halves is the cut in two: four "
         "permutes.",
         question="q has 8 heads, k and v have 2 each: [D, (8 + 2 + 2)·H]. Is a cut in [8·H, 2·H, 2·H] any better?",
-        answer="No: the borders, at 8/12 and 10/12, are no borders of quarters either. Glue each device's own q, k "
+        answer="No: the borders, at 8/12 and 10/12, are not borders of quarters either. Glue each device's own q, k "
         "and v together, or keep three weights.",
     ),
     Lesson(

@@ -57,18 +57,19 @@ whole. Two ways lead on. One: **all-gather** x, so that D is whole everywhere, a
 all of the work. Two: every device cuts its own rows out of w (free!) and multiplies, a quarter of the work, and one
 **all-reduce** of y adds the partial sums up.
 
-Which one? Nothing in the code says so: the partitioner decides. Compare the payloads: x is T·D·2, y is T·F·2. It takes
-the smaller, though of its payload an all-reduce sends twice as much as an all-gather.
+Which one? Nothing in the code says so: the partitioner decides. Compare the payloads: x is T·D·2, y is T·F·2. It moves
+the smaller one, although an all-reduce sends twice as many bytes for its payload as an all-gather.
 """,
         alone=(Alone("x", "T D", (None, "tp")),),
         alone_words="a quarter of x's columns, and all rows of w: they do not fit",
         needs=(Move("all-gather@tp", "T·D·2", "the columns of x"),),
-        rule="If only one input's contracting dim is split, and y shall be whole, the smaller travels: that input "
-        "by an all-gather, or y by an all-reduce (the other input is cut, for free). If they are equal, the input.",
+        rule="If only one input has its contracting dim split, and y must be whole, the smaller of that input and y "
+        "travels: the input by an all-gather, or y by an all-reduce (the other input is cut, for free). If both have "
+        "the same size, the input travels.",
         standing=COMPILER,
         border="Compiled with T = 512, D = 1,024: x split over tp is gathered with F = 1,024 (x as large as y), "
-        "1,536 and 2,048; y is all-reduced with F = 512 and 128. With w split in place of x: y is all-reduced with "
-        "T = 512 (w is larger than y), w is gathered with T = 1,024 (equal), 2,048 and 8,192; D = 1,024, F = 2,048.",
+        "1,536 and 2,048; y is all-reduced with F = 512 and 128. With w split instead of x: y is all-reduced with T "
+        "= 512 (w is larger than y), w is gathered with T = 1,024 (equal), 2,048 and 8,192; D = 1,024, F = 2,048.",
         question="How would you force the second way?",
         answer='Pin w to the split: `w = pin(w, "tp", None)`. Cutting w is free, and then it is Case 3, the next '
         "lesson.",
@@ -81,7 +82,7 @@ Now both have the contracting dim split: device i has the i-th quarter of x's co
 rows. They fit together: it can multiply them. But what it gets is only a quarter of the sum: a **partial sum** of
 *all* of y.
 
-To have y, the four partial sums are added up: one **all-reduce**. This is *row-parallel*, the second half of
+To get y, the four partial sums are added up: one **all-reduce**. This is *row-parallel*, the second half of
 Megatron's feed-forward block.
 """,
         alone=(Alone("y", "T F", (None, None), partial="tp"),),
@@ -108,12 +109,13 @@ Where every token is later treated on its own (a norm, a residual), nobody needs
         needs=(Move("reduce-scatter@tp", "T·F·2", "the partial sums of y"),),
         rule="A row-parallel matmul whose output stays split needs a reduce-scatter, half of the all-reduce.",
         standing=LAW,
-        border="Needed is a reduce-scatter; whether libtpu emits it hangs on the shape of the parts: move-sum-few has "
-        "the rule, for rows and for columns. Compiled here, y by rows: T = 64 and 512 scatter, 48 and 96 are padded "
-        "(a reduce-scatter and a permute), 32 all-reduces. y by columns: F = 1,024, 2,048 and 3,072 scatter (F = "
-        "1,024 with T = 8, 16, 64 and 512), with T = 4 they all-reduce; parts of 128, 384 and 640 columns (F = 512, "
-        "1,536, 2,560) all-reduce with T = 512. Other than in a plain sum, narrow parts of many rows scatter: 32, 64 "
-        "and 192 columns (F = 128, 256, 768) with T = 512; of 64 columns T = 128 scatters and T = 64 all-reduces.",
+        border="The split needs a reduce-scatter; whether libtpu emits one depends on the shape of the parts: "
+        "move-sum-few has the rule, for rows and for columns. Compiled here, y by rows: T = 64 and 512 scatter, 48 "
+        "and 96 are padded (a reduce-scatter and a permute), 32 all-reduces. y by columns: F = 1,024, 2,048 and "
+        "3,072 scatter (F = 1,024 with T = 8, 16, 64 and 512), with T = 4 they all-reduce; parts of 128, 384 and 640 "
+        "columns (F = 512, 1,536, 2,560) all-reduce with T = 512. Unlike in a plain sum, narrow parts of many rows "
+        "scatter: 32, 64 and 192 columns (F = 128, 256, 768) with T = 512; of 64 columns T = 128 scatters and T = 64 "
+        "all-reduces.",
         question="When is this no saving at all?",
         answer="When the very next operation needs all rows: then an all-gather follows, and both together are the "
         "all-reduce again.",
@@ -126,13 +128,14 @@ x is split by rows, w by columns, both over the *same* axis. Device 1 has the se
 the columns of w: it can only make the one block of y where they cross. An axis can't split both dims of y: with 4
 devices we would have 4 blocks on the diagonal, and 12 that nobody made.
 
-So one input must be gathered. Here y shall be split by rows, so the weights are gathered, used, and thrown away.
+So one input must be gathered. Here y must be split by rows, so the weights are gathered, used, and thrown away.
 Training with *fully sharded data parallelism* (FSDP, ZeRO-3) does just this in every layer.
 """,
         alone=(Alone("w", "D F", (None, "tp")),),
         alone_words="rows i times columns i is one block of 16: not enough",
         needs=(Move("all-gather@tp", "D·F·2", "the weights"),),
-        rule="An axis can split one dim of a tensor only; where two inputs ask for two, one of them must travel.",
+        rule="An axis can split only one dim of a tensor. If two inputs use it for two dims of the result, one of "
+        "them must travel.",
         standing=LAW,
         border="The law is only that one must travel. *Which one* is this compiler's choice: it keeps the input that "
         "is split as y is wanted (decide-wanted-rows, decide-wanted-columns), so with y by rows w is gathered, with y "
@@ -196,7 +199,7 @@ x is split by both axes, and so is w: `x[T/dp, D/tp]` and `w[D/tp, F/dp]`. Take 
 were not there.
 
 `tp`: it splits D in both. That is Case 3: partial sums, an all-reduce over tp. `dp`: it splits the rows of x and the
-columns of w. That is Case 4: one of them must be gathered over dp, and the output says which. y shall be split by
+columns of w. That is Case 4: one of them must be gathered over dp, and the output says which. y must be split by
 rows over dp, so x stays and w is gathered. Only over dp: each device needs its own half of D, [D/tp, F], and no more.
 """,
         alone=(Alone("w", "D F", ("tp", "dp")),),
@@ -232,11 +235,11 @@ splits D of x, F of w, and F of y. F may stay, so x's columns are gathered over 
             Move("all-gather@dp", "D·F·2/tp", "the other rows of w, of the own columns"),
             Move("all-gather@tp", "T·D·2/dp", "the other columns of x, of the own rows"),
         ),
-        rule="Where an axis splits D in one input only, and a dim of the other input that y keeps split, the input "
-        "with D is gathered over that axis.",
+        rule="If an axis splits D in one input, and in the other input a dim that stays split in y, the input whose "
+        "D is split is gathered over that axis.",
         standing=COMPILER,
-        border="So it was with T = 64, 512 and 4,096: here the required split of y decides, not the size. If tp "
-        "splits D of x and nothing of w or y, the size decides: matmul-one-side.",
+        border="Compiled with T = 64, 512 and 4,096, the same each time: here the required split of y decides, not "
+        "the size. If tp splits D of x and nothing of w or y, the size decides: matmul-one-side.",
         question="Where does this layout come from?",
         answer="From weights that are split twice to save memory (FSDP and TP together: layers-fsdp-tp) and a "
         "stream of activations that is split in its width, too. If x has D whole, the second gather goes away.",

@@ -22,7 +22,7 @@ there so that there is something to compute.) Each device already has the column
 works on these alone.
 """,
         needs=(),
-        rule="From whole to split costs nothing: whoever has everything has its own part.",
+        rule="Splitting a whole tensor costs nothing: each device already has its own part.",
         standing=LAW,
         question="x is whole on 4 devices and y is split over them. How much memory does y take on each?",
         answer="A quarter of what x takes: 512·1024·2/4 = 262,144 bytes. No byte has travelled.",
@@ -31,9 +31,9 @@ works on these alone.
         name="move-gather",
         title="From split to whole: all-gather",
         story="""
-Now the other way: `y = 2x` again. Each device has a quarter of the columns of x, and all of them shall have all
-columns of y. Nobody can make up what it never had: three quarters must come from the others. The collective that does
-it is the **all-gather**.
+Now the other way: `y = 2x` again. Each device has a quarter of the columns of x, and all of them shall have all columns
+of y. No device can compute what it never had: three quarters must come from the others. The collective that does it is
+the **all-gather**.
 
 The word *payload* below is, for an all-gather, the size of what comes out, on one device. *On the wire* is what a
 device must send for it: a good algorithm passes the four parts around a ring, and each device sends three parts of
@@ -52,17 +52,17 @@ four.
         name="move-exchange",
         title="From rows to columns: all-to-all",
         story="""
-`x` is split by rows, and `y = 2x` shall be split by columns. Device 0 has the upper quarter of every column; it may
+`x` is split by rows, and `y = 2x` must be split by columns. Device 0 has the upper quarter of every column; it may
 keep the part of it that lies in its own columns, and must give the three others away, one to each other device. All
 do the same at once: an **all-to-all**.
 
 Nothing grows here: before and after, each device has a quarter. So the payload is a quarter of the tensor, and an
-all-to-all is much cheaper than to gather everything and to cut again.
+all-to-all is much cheaper than gathering everything and cutting again.
 """,
         alone=(Alone("x", "T D", ("tp", None)),),
         alone_words="of its rows, each device may keep one quarter",
         needs=(Move("all-to-all@tp", "T·D·2/tp", "the part that each has for each other"),),
-        rule="To change which dim an axis splits is one all-to-all: of what a device has it sends (n−1)/n.",
+        rule="Changing which dim an axis splits takes one all-to-all: each device sends (n−1)/n of what it has.",
         standing=LAW,
         question="How many times cheaper is it than an all-gather of x on 4 devices?",
         answer="4 times. The all-gather's payload is the whole tensor, the all-to-all's is a device's quarter, and "
@@ -120,18 +120,18 @@ border.
     ),
     Lesson(
         name="move-sum-few",
-        title="The same sum, in parts that are no whole tiles",
+        title="The same sum, in parts that are not whole tiles",
         mesh=_TP,
         sizes={"S": 8, "T": 32, "D": 1024},
         takes={"x": "S T D"},
         gives={"y": "T D"},
         story="""
-The lesson before, with 32 rows in place of 512. Each device shall have 8 of them: a reduce-scatter of 65,536 bytes is
+The same sum with 32 rows instead of 512. Each device shall have 8 of them: a reduce-scatter of 65,536 bytes is
 all that it needs.
 
-A TPU keeps a matrix in *tiles*; of bf16 libtpu scatters pairs of them, 16 rows × 128 columns. A part of 8 rows is
-half of a pair. Then it sums up everything for everybody, and each device cuts out its own: an **all-reduce**, twice
-the bytes.
+A TPU keeps a matrix in *tiles*. libtpu scatters bf16 in pairs of tiles, 16 rows × 128 columns, and a part of 8 rows is
+half of a pair. So it sums up everything for every device, and each device cuts out its own part: an **all-reduce**,
+twice the bytes.
 """,
         alone=(Alone("y", "T D", (None, None), partial="tp"),),
         alone_words="each device has added up its own two matrices",

@@ -44,7 +44,7 @@ Between the blocks of a model there are norms and additions, which look at one t
 the last lesson every device has all tokens there, stores them all, and does the same work as its neighbours.
 
 *Sequence parallelism* (arXiv 2205.05198) splits the tokens over `tp` there. Before the block an all-gather brings
-them together; behind it a reduce-scatter in place of the all-reduce gives each device its own. The bytes are the
+them together; after it a reduce-scatter instead of the all-reduce gives each device its own. The bytes are the
 same, since an all-reduce is a reduce-scatter and an all-gather. What is saved is memory and repeated work.
 """,
         alone=(Alone("hidden", "T F", (None, "tp")), Alone("y", "T D", (None, None), partial="tp")),
@@ -142,8 +142,8 @@ almost only *latency*, twice in every layer. So models keep x whole there, or sp
         dtypes={"scores": "f32", "shares": "f32"},
         story="""
 Softmax needs two things of the whole row: its largest number (so that exp does not overflow) and the sum of the exps.
-Both are reductions: each device finds the largest of its own part, an all-reduce with *max* in place of plus finds
-the largest of all; then each adds up its own exps, and an all-reduce adds those up.
+Both are reductions: each device finds the largest of its own part, an all-reduce with *max* instead of plus finds the
+largest of all; then each adds up its own exps, and an all-reduce adds those up.
 
 The sum can only begin when the maximum is known, so these are two collectives, one after the other.
 """,
@@ -174,7 +174,7 @@ At the end of a model each device has scores for its own quarter of the vocabula
 to see all scores. Each device finds its own best word: a value and an id. The four candidates of each sequence are
 gathered, and everybody picks the same winner.
 
-Two tiny all-gathers, of 4·B values and of 4·B ids, in place of one of B·V logits: thousands of times less.
+Two tiny all-gathers, of 4·B values and of 4·B ids, instead of one of B·V logits: thousands of times less.
 """,
         alone=(Alone("best", "B 4", (None, "tp")),),
         alone_words="a candidate from each device",
@@ -196,7 +196,7 @@ Two tiny all-gathers, of 4·B values and of 4·B ids, in place of one of B·V lo
         gives={"ids": "B"},
         dtypes={"ids": "s32"},
         story="""
-Sampling often wants the k best words. By hand one would do as before: each device finds its own k best, the 4·k
+Sampling often wants the k best words. By hand you would do as before: each device finds its own k best, the 4·k
 candidates are gathered, and everybody picks the k best of those.
 
 Whether a partitioner knows this trick is another matter. A top-k is a kind of sort, and a sort over a split dim has
@@ -223,8 +223,8 @@ last of the eight is given back, which needs all eight.)
                 "PyTorch's `topk` is traced as a sort and a cut, for which the partitioner knows the trick.",
             ),
         ),
-        rule="Ask of an operation over a split dim whether it can be merged from parts; then see if the compiler "
-        "knows it.",
+        rule="For any operation over a split dim, ask whether it can be merged from parts; then see whether the "
+        "compiler does that.",
         standing=ADVICE,
         question="How would you write it in JAX so that only the candidates are sent?",
         answer="Reshape the logits to [B, 4, V/4], which keeps the split on the 4; take the top 8 of the last dim, "

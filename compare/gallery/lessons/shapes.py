@@ -93,7 +93,7 @@ A split belongs to a dim, and the dim has only moved to another place.
         takes={"x": "T D"},
         gives={"y": "D T"},
         story="""
-The same transpose, but y shall be split by *rows*, as x was. Rows of y are columns of x, and device 0 has no whole
+The same transpose, but y must be split by *rows*, as x was. Rows of y are columns of x, and device 0 has no whole
 column.
 
 This is the all-to-all of the first chapter, with a transpose on top. The matrices of a *Fourier transform* or of a
@@ -116,8 +116,8 @@ This is the all-to-all of the first chapter, with a transpose on top. The matric
         gives={"y": "U D"},
         story="""
 Each of a and b is split by rows. y is a, then b: its first quarter is the first *half* of a, its second quarter the
-second half of a. So device 0 needs what devices 0 and 1 have of a, device 2 what devices 0 and 1 have of b. Of the
-eight quarters only two stay where they are.
+second half of a. So device 0 needs what devices 0 and 1 have of a, device 2 what devices 0 and 1 have of b. Only
+two of the eight quarters stay where they are.
 
 On one device a concatenation is a copy. Along a dim that nobody splits it is a copy on a mesh, too.
 """,
@@ -189,7 +189,7 @@ Convolutions and sliding windows have the same need: the rows at the border, cal
         gives={"y": "B D"},
         story="""
 To choose the next word a model looks at the last position only: `x[:, -1]`. The positions are split, the last one is
-on device 3, and everybody wants it. Needed is that device 3 sends B·D numbers to the others.
+on device 3, and everybody wants it. Device 3 must send B·D numbers to the others.
 
 A partitioner knows slices of a whole dim. For an index into a split one it needs a rule. It does this: the
 result of a slice is a split tensor again, now of one position only, and its one position belongs to device 0. So the
@@ -233,7 +233,7 @@ This is how the twins of this project choose the last token.
         needs=(Move("all-reduce@tp", "B·D·2", "the last position, zeros of the others"),),
         rule="A masked sum is an index that every partitioner understands.",
         standing=ADVICE,
-        border="With D split in place of S it is free, as the plain index is: each device sums its own columns, over "
+        border="With D split instead of S it is free, as the plain index is: each device sums its own columns, over "
         "positions that are all its own.",
         question="Three quarters of what is summed is zeros. Is an all-reduce then wasteful?",
         answer="A broadcast from device 3 would put half as much on the wire. But partitioners do not make one of "
@@ -272,7 +272,7 @@ and the first quarter of up, which is on device 2.
                 "Four permutes; one of them sends a device's whole part where half of it is wanted.",
             ),
         ),
-        rule="Never cut a split dim where the shards do not: glue weights so that each device has its part of both.",
+        rule="Never cut a split dim inside a shard: glue weights so that each device has its part of both.",
         standing=ADVICE,
         question="How should the columns be ordered in the glued weight, so that a cut in two stays local?",
         answer="Gate's first quarter, up's first quarter, gate's second quarter, and so on. Or keep them apart in a "
@@ -292,7 +292,7 @@ device has its columns of gate *and* its columns of up, and to take `both[0]` an
         alone=(Alone("both", "C T F", (None, None, "tp")),),
         alone_words="each device has its part of gate and of up",
         needs=(),
-        rule="Give what you will cut apart a dim of its own, and split another.",
+        rule="Stack tensors that you will separate later along a dim of their own, and split another dim.",
         standing=ADVICE,
         question="A checkpoint has the glued form [D, F + F]. What do you do?",
         answer="Reshape it to [D, 2, F] once, when it is loaded.",

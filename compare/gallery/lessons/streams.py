@@ -28,7 +28,7 @@ STREAMS = (
         gives={"y": "T D"},
         story="""
 mlp-sequence had a pin: "here all tokens are wanted". Take it away. x is split by tokens, w1 by columns, both over
-`tp`: Case 4. And nothing says how `hidden` shall be split: by tokens, as x is, or by columns, as w1 and w2 are. Both
+`tp`: Case 4. And nothing says how `hidden` is split: by tokens, as x is, or by columns, as w1 and w2 are. Both
 are possible.
 
 The partitioner takes the smaller of the two inputs and gathers that one. Here x, with T·D numbers, is smaller than
@@ -41,13 +41,13 @@ w1, with D·F: the tokens are gathered, and all is as with the pin.
             Move("reduce-scatter@tp", "T·D·2", "the partial sums of y"),
         ),
         rule="If one axis splits the rows of x and the columns of w, and nothing says how the product is split, the "
-        "product takes the split of its larger input, at equal size that of the first (x): the other input is "
-        "gathered.",
+        "product takes the split of its larger input (of the first, x, if both have the same size), and the other "
+        "input is gathered.",
         standing=COMPILER,
         border="x is T·D, w1 is D·F: T below F gathers tokens, T from F on gathers weights. Compiled with D = 1,024 "
         "and F = 4,096, under both partitioners: T = 256, 512, 1,024, 2,048, 3,072 and 3,584 gather tokens, 4,096 "
         "and 8,192 weights (sequence-weights). Under Shardy with F = 8,192, T = 4,096 gathers tokens, T = 8,192 "
-        "weights. All with silu; what stands behind the product can count for more than size: the chapter on the "
+        "weights. All with silu; operations after the product can count for more than size: see the chapter on the "
         "partitioner.",
         question="A model decodes: T = 8 tokens, F = 14,336. Are weights ever gathered?",
         answer="Not by this rule: 8 is far below 14,336. The danger is in long prompts.",
@@ -90,8 +90,8 @@ fetches its own.
         takes={"x": "B S D", "w1": "D F", "w2": "F D"},
         gives={"y": "B S D"},
         story="""
-Eight chips: sequences over `dp`, positions over `tp`, no pin. By hand it is an all-gather of the own sequences'
-positions over tp, and a reduce-scatter behind.
+Eight chips: sequences over `dp`, positions over `tp`, no pin. By hand it is an all-gather over tp of the positions of a
+device's own sequences, and a reduce-scatter after the block.
 
 The second matmul is large enough here that the partitioner cuts the reduce-scatter into hops. While a device
 multiplies one part, the part before is on its way to the neighbour: a **windowed einsum**, or *collective matmul*.
@@ -126,15 +126,14 @@ the matmul next to it.
                 'drops half. `pin(hidden, "dp", None, "tp")` prevents that.',
             ),
         ),
-        rule="A large matmul beside a gather or scatter may have it in hops: permutes of 1/n of the payload, n − 1 "
-        "of them or two more.",
+        rule="The compiler may cut a gather or scatter beside a large matmul into hops: n − 1 permutes of 1/n of the "
+        "payload, or two more.",
         standing=COMPILER,
         border="On v5e:2x4 with dp = 2, tp = 4 under Shardy: B·S·D·2/dp = 2 MB with F = 4,096 stays a "
         "reduce-scatter; from 4 MB with F = 8,192 on it was hops. On four chips (tp = 4, or dp = 2 with tp = 2) it "
         "stayed a scatter up to F = 14,336.",
         question="How many bytes does a device send in 5 hops, and how many in the reduce-scatter?",
-        answer="5·1,048,576 = 5.2 MB against 3/4 of 4,194,304 = 3.1 MB. What is won is that they travel beside the "
-        "matmul.",
+        answer="5·1,048,576 = 5.2 MB against 3/4 of 4,194,304 = 3.1 MB. In return they travel while the matmul runs.",
     ),
     Lesson(
         name="linear-merged",
@@ -145,7 +144,7 @@ the matmul next to it.
         gives={"y": "B S F"},
         story="""
 PyTorch's `F.linear` of a tensor [B, S, D] is traced as three steps: reshape to [B·S, D], a plain matmul, reshape
-back. attention-merged has taught to be afraid of that: B is split over dp and S over tp, and no "axis splits dim" can
+back. attention-merged showed how that can go wrong: B is split over dp and S over tp, and no "axis splits dim" can
 say what a device then has of the merged dim.
 
 Yet nothing is sent. The merged dim is a dim of *one* input and is not summed over; the compiler knows that a reshape
@@ -224,14 +223,14 @@ are gathered, and the weights stay where they are. Compare the bytes with those 
                 "one gather more than by hand.",
             ),
         ),
-        rule="Split what is inside of the layers, not the stack of them: then activations travel, and weights stay.",
+        rule="Split the dims inside each layer, not the stack of layers: then activations travel, and weights stay.",
         standing=ADVICE,
-        border="So with T = 256, 1,024 and 4,096, D = 512. Weights travel if the axis also splits the batch: "
-        "layers-fsdp-tp.",
+        border="Compiled with T = 256, 1,024 and 4,096, D = 512: the same each time. Weights travel if the axis also "
+        "splits the batch: layers-fsdp-tp.",
         question="How many times less is sent than with a split stack?",
-        answer="By what is emitted, 9 gathers of 256·512·2 bytes instead of 8 of 8·512·512·2: 14 times less. By what "
-        "is needed, 8 of 256·512·2 instead of one of 8·512·512·2: half. With wider layers the difference grows, with "
-        "more tokens it shrinks.",
+        answer="The programs emit 9 gathers of 256·512·2 bytes instead of 8 of 8·512·512·2: 14 times less. The split "
+        "needs 8 of 256·512·2 instead of one of 8·512·512·2: half. With wider layers the difference grows, with more "
+        "tokens it shrinks.",
     ),
     Lesson(
         name="layers-fsdp-tp",
@@ -259,8 +258,9 @@ of the own sequences. Per layer: two gathers of weights, one sum of activations.
         "over tp. In a loop each layer's own slice is gathered, if the dim that is split is not the loop's.",
         standing=COMPILER,
         border="layers-split has the loop's own dim split: there *all* layers are gathered in each turn. "
-        "layers-inside gathers activations, not weights, for its x has no dim that the axis splits: nothing else "
-        "asks for that axis. With FSDP the batch does. The pin at the end of a turn keeps x split by sequences.",
+        "layers-inside gathers activations because no dim of its x is split over the axis that splits the weights. "
+        "Here dp also splits the batch of x, so the weights are gathered. The pin at the end of a turn keeps x split "
+        "by sequences.",
         question="Does the batch change what is gathered over dp?",
         answer="No: D·F·2/tp has no B and no S. With few tokens, as in decoding, the weights are nearly all that is "
         "sent.",

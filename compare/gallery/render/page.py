@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from compare.gallery.lesson_types.lesson import BYTES, COMPILER, STANDINGS, Lesson
 from compare.gallery.lesson_types.lesson_result import LessonResult, needed_wire
-from compare.gallery.lessons import CHAPTERS, LESSONS, Chapter, find_lesson
+from compare.gallery.lessons import CHAPTERS, LESSONS, TEN_FIRST, Chapter, find_lesson
 from compare.gallery.quiz.matmuls import CASES, moves_of
 from compare.gallery.render.figures import Tensor, draw_mesh, draw_tensors, picture_inches
 from compare.gallery.render.words import (
@@ -39,10 +39,12 @@ INDEX, STYLE, QUIZ = "index.html", "gallery.css", "quiz.html"
 _CHIPS = {4: "four", 8: "eight"}
 _OWN_WORDS = {
     "mesh": "A grid of devices whose axes have names and sizes.",
-    "axis, dim": "An axis is of the mesh, a dim is of a tensor. To split a dim over an axis gives each device along "
-    "that axis one part of it.",
-    "whole, copied": "A dim that no axis splits. Along an axis that splits nothing of it, a tensor is on every device.",
-    "partial sum": "A tensor of the right shape, of which each device has some terms; their sum is the result.",
+    "axis, dim": "A mesh has axes, a tensor has dims. Splitting a dim over an axis gives each device along that axis "
+    "one part of it.",
+    "whole, copied": "A dim that no axis splits is whole. A tensor is copied along an axis that splits none of its "
+    "dims: each device has it.",
+    "partial sum": "A tensor of the result's shape that holds only a device's own terms; the sum over the devices is "
+    "the result.",
     "contracting dim": "The dim of a matmul that is summed over: D in [T, D] · [D, F].",
     "partitioner": "The part of the compiler that turns a program for whole arrays into one for each device's parts: "
     "Shardy or GSPMD.",
@@ -157,6 +159,7 @@ def _index(by_lesson: Mapping[str, Sequence[LessonResult]], *, links: Sequence[t
     return _environment().get_template("gallery.html.j2").render(
         style=STYLE,
         chapters=[(chapter, lessons) for chapter, lessons in chapters if lessons],
+        first=[(lesson, TEN_FIRST[lesson.name]) for lesson in LESSONS if lesson.name in TEN_FIRST.keys() & by_lesson],
         count=len(by_lesson),
         programs=len(every),
         meshes=[(axes, Markup(draw_mesh(axes))) for axes in ({"tp": 4}, {"dp": 2, "tp": 2})],

@@ -2,14 +2,10 @@
 WITH widths AS (SELECT generation, part, width FROM "model-errors" WHERE width IS NOT NULL),
 -- What no row is of takes the widest: compute that of compute, a collective that of all.
 widest AS (SELECT max(width) FILTER (part = 'matmul') AS of_compute, max(width) AS of_all FROM widths),
--- Exposed time by kind of collective; compute as the least that the case needs, and other (docs/metrics.md, section 15).
+-- Exposed time by kind of collective; compute as the least that the case needs, and other (docs/metrics.md, section 16).
 floors AS (
-    SELECT of_run.*
-    FROM (SELECT NULL::DOUBLE AS compute_over_floor) AS unknown -- where no column of `totals` has this name
-    CROSS JOIN LATERAL (
-        -- Where it is unknown all compute is other.
-        SELECT run, phase, arm, cell, coalesce(1 / compute_over_floor, 0) AS share FROM totals
-    ) AS of_run
+    SELECT run, phase, arm, cell, coalesce(1 / compute_over_floor, 0) AS share -- where it is unknown all compute is other
+    FROM totals
 ),
 parts AS (
     SELECT

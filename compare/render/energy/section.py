@@ -28,17 +28,17 @@ BREAKDOWN, POWER = "-breakdown", "-power"
 """Suffixes of the names of the figures of energy: of this section, and of the one on time, beside the strip."""
 
 ARITHMETIC = "arithmetic"
-"""Of compute the part that arithmetic bounds, and what matrix and vector units spend."""
+"""The part of compute that arithmetic limits, and the joules of matrix and vector units."""
 
 VERDICTS = ("inherent", "inflated", "induced", "rest")
 NAMES = {"matrix": "matrix", "vector": "vector", "memory": "memory", "ici": "ICI", "dcn": "DCN", "static": "static"}
 """Component -> its name in tables and figures."""
 
 _LEAD = (
-    "modelled, not measured: what is counted of each program × coefficients of the chip, of the full mesh in one step. "
-    "In brackets the least and the most, every coefficient at the end of its range; where two programs are compared, "
-    "both have the same. The time of compute is split here: under arithmetic what arithmetic bounds, under memory what "
-    "reads and writes bound."
+    "modelled, not measured: counts from each program × coefficients of the chip, for the full mesh in one step. In "
+    "brackets the least and the most, every coefficient at the end of its range; where two programs are compared, "
+    "both have the same. The time of compute is split here: arithmetic is time limited by arithmetic, memory is time "
+    "limited by reads and writes."
 )
 
 
@@ -222,7 +222,7 @@ def _coefficients(model: EnergyModel) -> Iterator[Block]:
         ),
     )  # fmt: skip
     yield Fold(summary=f"The coefficients: those of {model.name}{calibrated}", blocks=(table,), terminal=Shown.BLOCKS)
-    yield PageOnly((Sentence("What each stands for, and what is left out, is in docs/energy.md.", Tone.SOFT),))
+    yield PageOnly((Sentence("docs/energy.md says what each covers, and what is left out.", Tone.SOFT),))
 
 
 def _cell(words: str, amount: float, *, style: str = "") -> Cell:

@@ -28,6 +28,7 @@ from compare.report.programs import NOT_OFFERED
 OWNERS: Mapping[str, str] = {
     "partitioner": "attributed to the partitioner",
     "attention": "attributed to the attention call",
+    "cache": "attributed to the update of the cache",
     "loop": "attributed to the loop form",
     "libtpu": "attributed to this libtpu",
     "tracer": "attributed to PyTorch/XLA's tracer",
@@ -55,7 +56,8 @@ def attribution_blocks(report: Report, phase: str) -> Iterator[Block]:
 def controls_section(report: Report) -> Section:
     """What each control removes, over all phases."""
     lines = tuple(control_lines(report))
-    lead = "A control is the same program compiled with one thing changed. What is absent there is due to that thing."
+    lead = "A control is the same program compiled with one thing changed. Bytes that are absent there are due to "
+    "that change."
     blocks = (PageOnly((Sentence(lead),)), Details((Bullets(lines),))) if lines else ()
     return Section(anchor="controls", title="what each control removes", link="controls", blocks=blocks)
 

@@ -127,7 +127,7 @@ def default_notes(report: Report, phase: str) -> list[str]:
             notes.append(
                 f"{program.title} {program.cell}, under {program.entry.partitioner}, moves "
                 f"{_excess_text(_sum_causes(program))}; "
-                f"{compared.cell}, under the partitioner of the others, is compared in its place"
+                f"{compared.cell}, under the partitioner of the others, is compared instead"
             )
     return notes
 

@@ -23,6 +23,7 @@ from compare.render.report.step_walkthrough import walk_step
 from compare.render.report.torus import lay_out_torus
 from compare.render.time.section import SCRIPT, SCRIPT_HASH, time_section
 from compare.render.time.sentence import time_sentence
+from compare.render.time.speed import speed_section
 from compare.render.time.timeline_strip import Strip
 from compare.render.time.timing_section import timings_by_phase
 from compare.render.units import bytes_text
@@ -32,8 +33,8 @@ from compare.report.model.contract import PhaseContract
 from compare.report.model.report import Report
 
 _READ = (
-    "{numbers} Bytes on the wire are counted from the compiler's own text, memory is what the compiler planned, seconds"
-    " are those of making the programs on this machine."
+    "{numbers} Bytes on the wire are counted in the compiler's own text. Memory is as the compiler planned it. "
+    "Seconds are those of making the programs on this machine."
 )
 _NO_TIMES = (
     "Every number on this page is read from compiled programs. Nothing ran on a TPU, and nothing here is a time on one."
@@ -57,6 +58,7 @@ def render_page(
     of_energy = [picture for picture in time_pictures if picture.name.endswith(BREAKDOWN)]
     of_time = [picture for picture in time_pictures if not picture.name.endswith(BREAKDOWN)]
     all_sections = [
+        speed_section(report),
         *(phase_section(report, phase) for phase in report.phases),
         controls_section(report),
         *sections,
@@ -103,7 +105,7 @@ def _widget(anchor: str, title: str, link: str, template: str, values: Mapping[s
 def _story(report: Report, phase: str) -> Section:
     story = walk_step(report, phase)
     lead = (
-        "What moves where, how often, and by which cause. Bars are to one scale: the longest is"
+        "The bytes that move, where, how often and by which cause. Bars are to one scale: the longest is"
         f" {bytes_text(story.most_bytes)} per step."
     )
     return _widget(f"story-{phase}", f"one step of {phase}, in order", f"{phase}, step by step", "story.html.j2",

@@ -11,11 +11,11 @@ from compare.report.model.contract import Contract, PhaseContract, ServedRow
 from meshes.case import Case
 
 LEAD = (
-    "One named reference algorithm for each row, from the sizes of the case alone. Satisfied is what each program"
-    " moves of it."
+    "One named reference algorithm for each row, from the sizes of the case alone. Satisfied: the bytes of the row "
+    "that each program moves."
 )
 
-_NOTHING = "Nothing: this mesh splits nothing that has to be put together again."
+_NOTHING = "Nothing: this mesh splits no tensor that has to be put together again."
 
 _NETWORKS = {"dcn": "between slices (dcn)", "ici+dcn": "within slices and between them (ici+dcn)"}
 

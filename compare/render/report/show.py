@@ -13,6 +13,7 @@ from compare.render.report.phase import phase_section
 from compare.render.terminal import console, print_sections, text_width, wrap_prose
 from compare.render.time.section import time_section
 from compare.render.time.sentence import time_sentence
+from compare.render.time.speed import speed_section
 from compare.report.model.report import Report
 
 PAGE = "report.html"
@@ -45,5 +46,5 @@ def print_report(
     for words in filter(None, (report.sentence, time_sentence(report), energy_sentence(report))):
         out.print(wrap_prose(words, width=text_width(out), style="bold"))
     phases = [phase_section(report, phase) for phase in report.phases]
-    all_sections = [*phases, controls_section(report), *sections, time_section(report), energy_section(report)]
-    print_sections(all_sections, out=out, details=details)
+    after = [controls_section(report), *sections, time_section(report), energy_section(report)]
+    print_sections([speed_section(report), *phases, *after], out=out, details=details)

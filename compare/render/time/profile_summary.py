@@ -16,6 +16,8 @@ from meshes.process.one_line import plain
 
 _COLUMNS = ("count", "payload", "time", "exposed", "hidden", "waiting")
 _BAR = 30
+_NO_SHARE = 1e-6
+"""A smaller share of a step is what rounding left."""
 
 
 def print_trace(summary: TraceSummary, rows: pd.DataFrame, *, out: Console | None = None) -> None:
@@ -70,7 +72,7 @@ def _step_bars(times: Times) -> Iterator[Text]:
     for words, amount, style in parts:
         share = amount / step if step else 0
         bar = "█" * round(share * _BAR)
-        yield Text.assemble(f"  {words:<23}{time_text(amount):>9}{_percent(share):>9}  ", (bar, style))
+        yield Text.assemble(f"  {words:<23}{time_text(amount):>9} {_percent(share):>10}  ", (bar, style))
 
 
 def _table(rows: pd.DataFrame) -> Table:
@@ -94,4 +96,6 @@ def _known(amount: float) -> float | None:
 def _percent(share: float | None) -> str:
     if share is None:
         return UNKNOWN
+    if share < _NO_SHARE:
+        return "0 %"
     return f"{100 * share:.3g} %" if share < 0.9995 else f"{100 * share:.0f} %"

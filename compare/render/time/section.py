@@ -121,8 +121,7 @@ def _blocks(
 def _phase(report: Report, phase: str, timings: Sequence[ProgramTiming]) -> Iterator[Block]:
     """Modelled and measured programs in separate tables."""
     for group, members in by_group(timings).items():
-        work = work_blocks(phase, group, members, axes=report.case.mesh.split_axes)
-        blocks: Blocks = (*_group(phase, group, members), *work)
+        blocks: Blocks = (*_group(phase, group, members), *work_blocks(phase, group, members))
         head = Heading(
             f"{capitalize_first(phase)}: time per step, {group}", anchor=f"time-{phase}-{group.replace(' ', '-')}"
         )

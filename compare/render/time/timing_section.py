@@ -70,6 +70,22 @@ class ProgramTiming:
         return None if None in parts else sum(part for part in parts if part is not None)
 
     @property
+    def over_floor(self) -> float | None:
+        """Of a modelled program: compute ÷ the floor of its plan."""
+        floor_ns = self.section.work.floor_ns if self.section.work else None
+        if self.source != GROUPS[1] or not floor_ns or self.times.compute_ns is None:
+            return None
+        return self.times.compute_ns / floor_ns
+
+    @property
+    def bytes_over_floor(self) -> float | None:
+        """The bytes that it moves through memory ÷ those of the floor."""
+        work = self.section.work
+        if work is None or not work.floor_bytes or work.memory_bytes is None:
+            return None
+        return work.memory_bytes / work.floor_bytes
+
+    @property
     def idle_ns(self) -> float:
         """Time neither in compute nor in exposed communication."""
         times = self.times

@@ -15,6 +15,8 @@ class Parameter:
     index: int
     role: str
     """`weight`, `cache` or `input`."""
+    name: str | None = None
+    """Of the tensor, like `cache.k`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,8 @@ class About:
     loop: str | None = None
     attention: str | None = None
     style: str | None = None
+    cache: str | None = None
+    """How a decode step reads and writes its cache: words of `meshes.twins.caches`."""
     tracer: str | None = None
     """The tracer, where it is not the arm's own: `torchax`."""
     witness: str | None = None

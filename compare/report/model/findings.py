@@ -74,7 +74,7 @@ class Control:
     arm: str
     cell: str
     changes: tuple[str, ...]
-    """Those of `partitioner attention loop libtpu tracer style` in which it differs."""
+    """Those of `partitioner attention cache loop libtpu tracer style` in which it differs."""
     phases: Mapping[str, ControlPhase]
 
 
@@ -117,7 +117,7 @@ class Attribution:
     removed_by: tuple[str, ...]
     reduced_by: tuple[str, ...]
     owner: str
-    """`partitioner attention loop libtpu tracer style form compiler`, or `open` where nothing shows it."""
+    """`partitioner attention cache loop libtpu tracer style form compiler`, or `open` where nothing shows it."""
     evidence: str
     """The cell or pass that shows it; empty where none does."""
     source_line: str | None

@@ -86,6 +86,8 @@ class Totals:
     """Of inflated + induced, what every arm has.  `None` where the program was not compared, like the two below."""
     framework_induced: int | None = None
     partitioner_induced: int | None = None
+    compute_over_floor: float | None = field(default=None, metadata=OPTIONAL)
+    """Of a modelled program: compute_ns ÷ the floor of its plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +132,8 @@ class ProgramReport:
     loop: str | None
     attention: str | None
     style: str | None
+    cache: str | None = field(default=None, metadata=OPTIONAL)
+    """How a decode step reads and writes its cache."""
     tracer: str | None = field(default=None, metadata=OPTIONAL)
     """The tracer, where it is not the arm's own."""
     witness: str | None = field(default=None, metadata=OPTIONAL)

@@ -247,6 +247,12 @@ class ScopeWork(WorkAmounts):
     """The work of one part of the model, and how long the device computes it."""
 
     compute_ns: Number
+    arithmetic_ns: Number = field(default=None, metadata=OPTIONAL)
+    """Of compute_ns, what matrix_flops take at the peak; without a device's rates there is none of these three."""
+    memory_ns: Number = field(default=None, metadata=OPTIONAL)
+    """Of the rest, what memory_bytes take longer than that, and waits for local copies."""
+    floor_ns: Number = field(default=None, metadata=OPTIONAL)
+    """The least that this part of the plan takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,6 +272,45 @@ class StepWork(WorkAmounts):
     roofline_ns: Number
     """The longer of matrix_flops at the peak and memory_bytes at the memory's rate."""
     by_scope: Mapping[str, ScopeWork]
+    floor_ns: Number = field(default=None, metadata=OPTIONAL)
+    """The longer of floor_bytes and floor_flops at the schedule model's rates: no program of the plan computes less."""
+    floor_bytes: Number = field(default=None, metadata=OPTIONAL)
+    floor_flops: Number = field(default=None, metadata=OPTIONAL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One of the longest operations of a step: instructions of one opcode, shape, scope and source line together.
+
+    Amounts are of one device in one step, of all executions; docs/metrics.md, section 15.
+    """
+
+    role: str
+    """`compute`, `copy` (a wait for a local copy), or `communication` (its exposed time)."""
+    opcode: str
+    shape: str
+    """Of the largest array that it makes; of a collective that of its first operand."""
+    path: str | None
+    """The framework's name of the operation, the last part of its `op_name`."""
+    scope: str
+    source_line: str | None
+    name: str
+    """The instruction that takes longest, of as many as `instructions`."""
+    instructions: int
+    tensors: tuple[str, ...]
+    """Parameters of the program whose values it reads."""
+    executions: Number
+    time_ns: Number
+    matrix_flops: Number
+    memory_bytes: Number
+    payload_bytes: Number
+    """Of a communication; it has no FLOPs and no bytes of memory."""
+    arithmetic_ns: Number
+    """matrix_flops at the peak."""
+    memory_ns: Number
+    """memory_bytes at the rate that the schedule model reaches."""
+    bound: str | None
+    """`arithmetic`, `memory`, `other` or `collective`; `None` without a device's rates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,6 +349,8 @@ class Timing(TraceSummary):
     messages: tuple[Messages, ...]
     work: StepWork | None = None
     """`None` where the program of the timeline is unknown."""
+    operations: tuple[Operation, ...] | None = field(default=None, metadata=OPTIONAL)
+    """The longest first; not in what earlier versions wrote, nor where the program is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

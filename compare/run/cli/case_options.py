@@ -11,6 +11,7 @@ from meshes.mesh_argument import SPECS, read_mesh
 from meshes.models import MODELS, Model
 from meshes.process.command_line import Parser, command_parser, whole_number
 from meshes.process.errors import MeshError
+from meshes.process.one_line import quote
 
 
 def case_parser(prog: str, description: str, *, example: str) -> Parser:
@@ -109,7 +110,7 @@ def read_case(options: argparse.Namespace) -> Case:
         model_name=options.model,
         shapes=_shapes(options.checkpoint),
         microbatches=getattr(options, "microbatches", None),
-        phases=tuple(options.phase.split(",")),
+        phases=_phases(options.phase),
         batch=options.batch,
         seq=options.seq,
         capacity=options.capacity,
@@ -117,6 +118,13 @@ def read_case(options: argparse.Namespace) -> Case:
         loop=options.loop,
         attention=options.attention,
     )
+
+
+def _phases(words: str) -> tuple[str, ...]:
+    phases = tuple(words.split(","))
+    if unknown := [phase for phase in phases if phase not in CHOICES["phases"]]:
+        raise MeshError(f"--phase has {quote(unknown[0])}; choose from {', '.join(CHOICES['phases'])}")
+    return phases
 
 
 def _shapes(checkpoint: Path | None) -> Model | None:

@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from compare.contract.floor import count_floor
 from compare.contract.useful_flops import count_useful_flops
 from compare.hlo.text.errors import HloError
+from compare.hlo.text.metadata import SourceNames
 from compare.report.build import lay_out_mesh
 from compare.report.model.energy import EnergyDifference, StepEnergy
 from compare.report.model.program import ArmPrograms, ProgramReport
@@ -23,13 +25,16 @@ from compare.timing.energy.voltage import read_voltage
 from compare.timing.errors import TimingError
 from compare.timing.join import profile
 from compare.timing.join.event_work import add_work
+from compare.timing.metrics.operations import ProgramText
 from compare.timing.metrics.section import build_section
 from compare.timing.metrics.verdicts import verdict_shares
 from compare.timing.metrics.work import Peaks
+from compare.timing.model.hardware import Hardware
 from compare.timing.model.schedule import model_step
 from compare.timing.model.time_file import CalibratedTimes, read_times
 from compare.timing.network.programs.simulation import Program, Simulation
 from compare.timing.timeline import Timeline
+from compare.timing.tracks.numbers import to_ratio
 from meshes.devices.generations import Generation
 from meshes.process import atomic_files
 from meshes.process.documents import read_json
@@ -55,6 +60,8 @@ class Timelines:
     """Whether the compiled programs were played on the machine of the folder's `simulation.json`."""
     chip: Coefficients | None = None
     """What their work costs in joules; `None`: they have no energies."""
+    hardware: Hardware | None = None
+    """The calibrated rates of the compiled programs' timelines; `None`: the generation's."""
 
 
 def build_timelines(programs: Sequence[JudgedProgram], *, folder: Path, power: Path | None = None) -> Timelines:
@@ -81,7 +88,9 @@ def build_timelines(programs: Sequence[JudgedProgram], *, folder: Path, power: P
         except (TimingError, HloError, OSError) as error:
             errors[key] = one_line(str(error).replace(f"{folder}/", ""))
     # A machine that need not exist has no coefficients.
-    return Timelines(timelines, errors, simulation is not None, None if simulation is not None else chip)
+    simulated = simulation is not None
+    hardware = calibrated.hardware if calibrated else None
+    return Timelines(timelines, errors, simulated, None if simulated else chip, hardware)
 
 
 def find_power_file(folder: Path) -> Path | None:
@@ -176,7 +185,9 @@ def _with_times(
         key = arm, phase, program.cell
         if key in times.by_key:
             timing = _timing(by_key[key], program, times)
-            return replace(program, timing=timing, energy=_energy(by_key[key], program, timing, times))
+            totals = program.totals and replace(program.totals, compute_over_floor=_over_floor(timing))
+            energy = _energy(by_key[key], program, timing, times)
+            return replace(program, timing=timing, totals=totals, energy=energy)
         return replace(program, timing_error=times.errors.get(key))
 
     witnesses = programs.witnesses
@@ -201,7 +212,34 @@ def _timing(program: JudgedProgram, entry: ProgramReport, times: Timelines) -> T
         link_bytes_per_s=chip.ici_link_bytes_per_s if has_peak else None,
         useful_flops=count_useful_flops(program.case) / program.case.mesh.num_devices,
         peaks=_peaks(chip) if has_peak else None,
+        reached=_reached(times.hardware or Hardware.of(chip)) if has_peak else None,
+        floor=count_floor(program.case),
+        # Events of a CPU say nothing of what takes a TPU's time.
+        text=None if entry.platform == "cpu" else _text(program),
     )
+
+
+def _text(program: JudgedProgram) -> ProgramText | None:
+    if program.module is None:
+        return None
+    parameters = program.about.parameters or ()
+    return ProgramText(
+        program.module,
+        parameters={parameter.index: parameter.name or parameter.role for parameter in parameters},
+        caches=frozenset(parameter.index for parameter in parameters if parameter.role == "cache"),
+        names=SourceNames.of(owns=program.about.owns or ()),
+    )
+
+
+def _over_floor(timing: Timing) -> float | None:
+    """Of a modelled program; a measured one ran at other rates than the floor's."""
+    floor_ns = timing.work.floor_ns if timing.work else None
+    return to_ratio(timing.per_step.compute_ns, floor_ns) if timing.source == "modelled" else None
+
+
+def _reached(hardware: Hardware) -> Peaks:
+    """The rates at which the schedule model computes and moves bytes."""
+    return Peaks(flops_per_s=hardware.flops_per_ns * 1e9, memory_bytes_per_s=hardware.hbm_bytes_per_ns * 1e9)
 
 
 def _peaks(chip: Generation) -> Peaks:

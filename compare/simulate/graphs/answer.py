@@ -26,7 +26,7 @@ from compare.timing.network.graph.expand import expand_program
 from compare.timing.network.graph.graph import Graph
 from compare.timing.network.machines.machine import Machine
 from compare.timing.network.machines.machine_file import read_machine
-from compare.timing.network.machines.tpu import astra_sim_machine, choose_times, tpu_machine
+from compare.timing.network.machines.tpu import astra_sim_machine, choose_times, describe_rings, tpu_machine
 from compare.timing.network.programs.simulation import list_exposed
 from compare.timing.network.programs.timeline import show_timeline
 from meshes.devices.topology import Topology
@@ -60,6 +60,7 @@ def answer_graphs(request: GraphRequest) -> int:
         subjects = list_run(request, programs)
     else:
         subjects = [read_subject(request)]
+    _note_rings(request)
     answers = []
     for subject in subjects:
         answer, line = _by_astra_sim(subject, request) if request.as_astra_sim else _by_engine(subject, request)
@@ -73,6 +74,13 @@ def answer_graphs(request: GraphRequest) -> int:
     elif request.out is not None:
         print(request.out)
     return complain_of(failures)
+
+
+def _note_rings(request: GraphRequest) -> None:
+    """Say once that ASTRA-sim's machine is another than the slice; of a trace, its own settings say what it is."""
+    name = request.machine or (read_run(request.path).case.topology.name if request.is_run else "")
+    if request.as_astra_sim and name and not name.endswith(".toml") and (note := describe_rings(name)):
+        complain(f"note: {note}")
 
 
 def read_subject(request: GraphRequest) -> Subject:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from compare.contract.floor import Least
 from compare.report.model.mesh import DeviceMesh
 from compare.report.model.program import CollectiveRow
 from compare.report.model.timing import OneStep, PairTraffic, PipelineTimes, StepTimes, Timing, Volume
@@ -14,6 +15,7 @@ from compare.timing.metrics.network.gaps import interval_rows, measure_gaps
 from compare.timing.metrics.network.matrix import COLUMNS, list_uncounted, traffic_matrix
 from compare.timing.metrics.network.phases import bin_volume, find_up_phases, rate_traffic, summarize_network
 from compare.timing.metrics.network.sent_bytes import SentBytes, bytes_sent_by
+from compare.timing.metrics.operations import ProgramText, list_operations
 from compare.timing.metrics.pipeline import summarize_pipeline
 from compare.timing.metrics.pipeline_ticks import find_ticks, stages_of
 from compare.timing.metrics.summary import by_column, step_times, summarize_tracks
@@ -38,12 +40,16 @@ def build_section(
     link_bytes_per_s: float | None = None,
     useful_flops: float | None = None,
     peaks: Peaks | None = None,
+    reached: Peaks | None = None,
+    floor: Mapping[str, Least] | None = None,
+    text: ProgramText | None = None,
 ) -> Timing:
     """The `timing` section of a report; its fields are described in docs/metrics.md.
 
     rows: the report's collectives (for verdicts, wire bytes, shapes).  mesh: the report's mesh (for routes, stages).
     link_bytes_per_s: one link, one direction; `None` unless the timeline is of a TPU.  useful_flops: the model's own,
-    of one device.  peaks: of one device of a TPU.  What needs a missing argument is `None` or empty.
+    of one device.  peaks: of one device of a TPU; reached: the same at the rates of the schedule model.  floor: the
+    least that the plan needs.  text: the program.  What needs a missing argument is `None` or empty.
     """
     tracks = DeviceTracks.of(timeline)
     sent = bytes_sent_by(rows, mesh) if mesh is not None else {}
@@ -82,7 +88,16 @@ def build_section(
         imbalance=imbalance(device_rows),
         stragglers=stragglers(lags),
         messages=messages(tracks, rows),
-        work=summarize_work(tracks, per_step, useful_flops=useful_flops, peaks=peaks),
+        work=summarize_work(
+            tracks,
+            per_step,
+            useful_flops=useful_flops,
+            peaks=peaks,
+            reached=reached,
+            waits=text.waits if text else frozenset(),
+            floor=floor,
+        ),
+        operations=list_operations(tracks, text, rows=rows, reached=reached) if text else None,
     )
 
 

@@ -1,13 +1,15 @@
 """The work of a step, by part of the model, against the peaks of a device: docs/metrics.md, section 14."""
 
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 import numpy as np
 
+from compare.contract.floor import Least
 from compare.report.model.timing import ScopeWork, StepWork, Times
-from compare.timing.arrays import Floats, Ints
+from compare.timing.arrays import Floats, Ints, Mask
 from compare.timing.timeline import COMPUTE, UNKNOWN, WORK_COLUMNS
-from compare.timing.tracks.numbers import to_number, to_ratio
+from compare.timing.tracks.numbers import Number, to_number, to_ratio
 from compare.timing.tracks.tracks import DeviceTracks
 
 UNKNOWN_SCOPE = "?"
@@ -16,27 +18,39 @@ _NETWORK = ("ici_byte_hops", "dcn_bytes")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peaks:
-    """What one device can do by its data sheet."""
+    """What one device can do: by its data sheet, or as far as the schedule model reaches."""
 
     flops_per_s: float
     memory_bytes_per_s: float
 
 
 def summarize_work(
-    tracks: DeviceTracks, step: Times, *, useful_flops: float | None, peaks: Peaks | None
+    tracks: DeviceTracks,
+    step: Times,
+    *,
+    useful_flops: float | None,
+    peaks: Peaks | None,
+    reached: Peaks | None = None,
+    waits: Set[str] = frozenset(),
+    floor: Mapping[str, Least] | None = None,
 ) -> StepWork | None:
     """The sums over a step of one device, means over devices and steps; `None` for a timeline without work.
 
-    useful_flops: of one device in one step.  peaks: `None` unless the devices are TPUs.
+    useful_flops: of one device in one step.  peaks: `None` unless the devices are TPUs.  reached: the same as far as
+    the schedule model reaches, for bounds.  waits: instructions whose compute is a wait for a local copy.  floor: the
+    least that the plan needs, by scope.
     """
     events = tracks.timeline.events
     if not set(WORK_COLUMNS) <= set(events.columns):
         return None
-    weights = _weights(tracks) * events["step"].ge(0).to_numpy()
+    weights = weigh_events(tracks) * events["step"].ge(0).to_numpy()
     scopes = events["scope"].astype(str).replace("", UNKNOWN_SCOPE)
     names, codes = np.unique(scopes.to_numpy(dtype=str), return_inverse=True)
     columns = {name: events[name].to_numpy(np.float64) for name in WORK_COLUMNS}
     columns["compute_ns"] = np.where(events["role"].eq(COMPUTE), events["duration_ns"], 0.0)
+    if reached is not None:
+        columns |= _bounds(columns, events["hlo_op"].isin(waits).to_numpy(), reached)
+    least = _floor_times(floor, reached)
     per_step = {
         name: _sums(name, values, weights, codes, names.size) / max(tracks.device_steps, 1)
         for name, values in columns.items()
@@ -56,14 +70,49 @@ def summarize_work(
         memory_share=to_ratio(moved, moved_at_most),
         roofline_ns=to_number(roofline_ns),
         by_scope={
-            str(name): ScopeWork(**{column: to_number(values[index]) for column, values in per_step.items()})
+            str(name): ScopeWork(
+                **{column: to_number(values[index]) for column, values in per_step.items()},
+                floor_ns=to_number(least.get(str(name))),
+            )
             for index, name in enumerate(names)
             if any(values[index] != 0 for values in per_step.values())
         },
+        **_whole_floor(floor, reached),
     )
 
 
-def _weights(tracks: DeviceTracks) -> Floats:
+def _bounds(columns: Mapping[str, Floats], is_wait: Mask, reached: Peaks) -> dict[str, Floats]:
+    """Of each computing event what its arithmetic takes at the peak, and what its memory takes beyond that."""
+    compute_ns = columns["compute_ns"]
+    at_peak = np.minimum(1e9 * np.nan_to_num(columns["matrix_flops"]) / reached.flops_per_s, compute_ns)
+    moving = np.minimum(1e9 * np.nan_to_num(columns["memory_bytes"]) / reached.memory_bytes_per_s, compute_ns)
+    memory_ns = np.where(is_wait, compute_ns, np.maximum(moving - at_peak, 0.0))
+    return {"arithmetic_ns": at_peak, "memory_ns": memory_ns}
+
+
+def _floor_times(floor: Mapping[str, Least] | None, reached: Peaks | None) -> dict[str, float]:
+    if floor is None or reached is None:
+        return {}
+    return {scope: _least_ns(part, reached) for scope, part in floor.items()}
+
+
+def _least_ns(part: Least, reached: Peaks) -> float:
+    return 1e9 * max(part.num_bytes / reached.memory_bytes_per_s, part.flops / reached.flops_per_s)
+
+
+def _whole_floor(floor: Mapping[str, Least] | None, reached: Peaks | None) -> dict[str, Number]:
+    """Of the step; less than the sum of its parts, since one part's bytes can move beside another's arithmetic."""
+    if floor is None or reached is None:
+        return {}
+    whole = Least(sum(part.num_bytes for part in floor.values()), sum(part.flops for part in floor.values()))
+    return {
+        "floor_ns": to_number(_least_ns(whole, reached)),
+        "floor_bytes": to_number(whole.num_bytes),
+        "floor_flops": to_number(whole.flops),
+    }
+
+
+def weigh_events(tracks: DeviceTracks) -> Floats:
     """Of each event the devices that it stands for; one of unknown device counts once, a device without steps never."""
     devices = tracks.timeline.events["device"].to_numpy()
     weights = np.where(devices == UNKNOWN, 1.0, 0.0)

@@ -13,16 +13,23 @@ from rich.console import Console
 
 from compare.gallery.lesson_types.lesson import STANDINGS
 from compare.gallery.lesson_types.lesson_result import LessonResult, Row
-from compare.gallery.lessons import LESSONS, find_lesson
+from compare.gallery.lessons import LESSONS, TEN_FIRST, find_lesson
 from compare.gallery.render import text as teach_text
 from compare.gallery.render.figures import Tensor, draw_tensors, picture_inches
 from compare.gallery.render.page import STYLE, _scale, render_pages
 from compare.gallery.render.words import evidence, outcomes, reach, shorten_hlo
-from tests.compare.render.browsers import MARKS, open_page
+from tests.compare.render.browsers import MARKS, open_page, resize
 from tests.compare.render.report.test_browser import COLOURS, contrast
 from tests.places import GALLERY
 
 PAGES = sorted(GALLERY.glob("*.html"))
+CUT_OFF = """
+    document.querySelectorAll('details').forEach(fold => { fold.open = true; });
+    return [...document.querySelectorAll('html, body *:not(svg *)')]
+      .filter(element => element.clientWidth && element.scrollWidth > element.clientWidth + 1)
+      .map(element => `${element.tagName} ${element.className}: ${element.scrollWidth} in ${element.clientWidth}`);
+"""
+"""What a reader would have to scroll sideways for, with every fold open."""
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m"
 
 
@@ -79,6 +86,15 @@ def test_every_lesson_can_be_reached_from_the_index_and_from_the_one_before() ->
     for before, after in zip(("index", *(lesson.name for lesson in LESSONS)), LESSONS, strict=False):
         assert f"{after.name}.html" in index
         assert f"{after.name}.html" in Links((GALLERY / f"{before}.html").read_text(encoding="utf-8")).links
+
+
+def test_the_index_offers_ten_lessons_first_in_their_order_each_with_what_it_teaches() -> None:
+    index = (GALLERY / "index.html").read_text(encoding="utf-8")
+    section = index[index.index('<section id="first"') : index.index('<section id="reading"')]
+    offered = [link.removesuffix(".html") for link in Links(section).links]
+    assert len(offered) == 10
+    assert offered == [lesson.name for lesson in LESSONS if lesson.name in TEN_FIRST] == list(TEN_FIRST)
+    assert all(f"</a>: {gain}.</li>" in section for gain in TEN_FIRST.values())
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
@@ -337,6 +353,15 @@ class TestInABrowser:
         for lesson in LESSONS[:3]:
             assert browser.current_url.endswith(f"/{lesson.name}.html")
             browser.find_element(By.CSS_SELECTOR, "a[rel=next]").click()
+
+    def test_nothing_is_cut_off_at_the_right_edge(self, browser: Any) -> None:
+        cut = {}
+        for page in PAGES:
+            open_page(browser, page, width=1400)
+            for width in (1400, 390):
+                resize(browser, width=width)
+                cut[page.name, width] = browser.execute_script(CUT_OFF)
+        assert {page: found for page, found in cut.items() if found} == {}
 
     @pytest.mark.parametrize("scheme", ["light", "dark"])
     def test_words_can_be_read_in_either_scheme(self, browser: Any, scheme: str) -> None:

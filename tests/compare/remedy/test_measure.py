@@ -9,6 +9,7 @@ from compare.remedy.report import search_report
 from compare.remedy.search import Measurement
 from compare.run.arms import ARMS
 from meshes.case import Case
+from meshes.variants import PIN, VARIANTS, Variant
 
 GATHER = ("layer.attention.core", "tp", "all-gather", "induced", "activation-gather")
 BUBBLE = ("layer.mlp.down", "tp", "all-reduce", "inflated", "bubble")
@@ -125,9 +126,11 @@ def test_all_programs_are_asked_for_round_by_round_and_none_twice():
     assert table.rounds[0] == [("torchxla", "prefill"), ("torchxla", "decode")]
     all_requested = [requested for wanted in table.rounds for requested in wanted]
     assert len(set(all_requested)) == len(all_requested) == table.compiles
-    # Two default programs, four ways of attention in prefill and three in decode, twice two changes beyond, and JAX's
-    # two programs of each phase.
-    assert table.compiles == 2 + 4 + 3 + 4 + (0 if ARMS["jax"].missing() else 4)
+    # Two default programs, four ways of attention in prefill and three in decode, what may save time in each phase,
+    # twice two changes beyond, and JAX's two programs of each phase.
+    timed = [phase for row in VARIANTS.values() if row.site != "attention" and not row.name.startswith(PIN)
+             for phase in row.phases if "torchxla" in row.code]  # fmt: skip
+    assert table.compiles == 2 + 4 + 3 + len(timed) + 4 + (0 if ARMS["jax"].missing() else 4)
 
 
 def test_no_more_is_compiled_than_was_allowed():
@@ -149,3 +152,94 @@ def test_a_cell_is_the_default_one_with_its_changes(names):
     assert cell.name == {"attention-einsum": "tpu+einsum", "attention-heads-first": "tpu+heads-first"}.get(
         next(iter(names), ""), "tpu"
     )
+
+
+CACHE = {
+    name: Variant(
+        name=name, scope="layer.attention.core", site="cache", sentence=f"read the cache by {name}",
+        code={arm: name for arm in ("jax", "torchxla")},
+    )
+    for name in ("cache-fast", "cache-slow", "cache-mixed")
+}  # fmt: skip
+STEPS = {"cache-fast": 0.5, "cache-slow": 1.5}
+"""Step with a change ÷ without."""
+
+
+class Cached(Table):
+    """A cache's spelling moves no bytes: one is twice as fast, one half as slow, one better in decode alone."""
+
+    @staticmethod
+    def measured(program, names):
+        measured = Table.measured(program, names)
+        mixed = {"prefill": 1.1, "decode": 0.9}[program.case.phase]
+        for name in names & set(CACHE):
+            measured = replace(measured, step_ns=measured.step_ns * STEPS.get(name, mixed))
+        return measured
+
+
+@pytest.fixture
+def cached(monkeypatch):
+    """Variants of another site, as if they stood in the list."""
+    variants = {**{name: row for name, row in VARIANTS.items() if row.site != "cache"}, **CACHE}
+    monkeypatch.setattr("compare.remedy.remedies.VARIANTS", variants)
+    monkeypatch.setattr("meshes.variants.VARIANTS", variants)
+
+
+@pytest.mark.usefixtures("cached")
+def test_a_change_that_saves_time_and_no_bytes_is_found_on_top_of_the_smallest_set():
+    (prefill, _), result = run_search(Cached())
+    assert (prefill.best, prefill.fastest) == ({"attention-per-sequence"}, {"attention-per-sequence", "cache-fast"})
+    phase = result["arms"]["torchxla"]["phases"]["decode"]
+    assert (phase["before"]["step_ns"], phase["after"]["step_ns"], phase["fastest"]["step_ns"]) == (60.0, 50.0, 25.0)
+    (faster,) = phase["faster"]
+    assert (faster["name"], faster["removes_bytes"], faster["saves_ns"]) == ("cache-fast", 0, 25.0)
+    assert faster["measured_against"] == ["attention-per-sequence"]
+    (bytes_too,) = phase["remedies"]
+    assert (bytes_too["removes_bytes"], bytes_too["saves_ns"]) == (20, 10.0)
+
+
+@pytest.mark.usefixtures("cached")
+def test_a_wrong_remedy_is_said_to_be_wrong_and_is_in_no_list():
+    """Planted: it moves no byte and takes half as long again."""
+    _, result = run_search(Cached(), phases=("decode",))
+    phase = result["arms"]["torchxla"]["phases"]["decode"]
+    assert [(entry["name"], entry["removes_bytes"], entry["saves_ns"]) for entry in phase["slower"]] == [
+        ("cache-slow", 0, -25.0)
+    ]
+    chosen = [entry["name"] for entry in (*phase["remedies"], *phase["faster"])]
+    assert "cache-slow" not in chosen
+
+
+@pytest.mark.usefixtures("cached")
+def test_a_program_without_a_byte_too_many_is_searched_for_time_too():
+    (jax,), result = run_search(Cached(), arms=("jax",), phases=("decode",))
+    assert (jax.best, jax.fastest) == (frozenset(), {"cache-fast"})
+    assert [entry["saves_ns"] for entry in result["arms"]["jax"]["phases"]["decode"]["faster"]] == [30.0]
+
+
+def test_a_change_that_helps_one_phase_and_harms_the_other_is_said_so(monkeypatch):
+    monkeypatch.setattr("compare.remedy.remedies.VARIANTS", {"cache-mixed": CACHE["cache-mixed"]})
+    monkeypatch.setattr("meshes.variants.VARIANTS", {"cache-mixed": CACHE["cache-mixed"]})
+    _, result = run_search(Cached(), arms=("jax",))
+    phases = result["arms"]["jax"]["phases"]
+    (faster,) = phases["decode"]["faster"]
+    assert (faster["name"], faster["slower_in"], phases["prefill"]["faster"]) == ("cache-mixed", ["prefill"], [])
+    assert [entry["name"] for entry in phases["prefill"]["slower"]] == ["cache-mixed"]
+
+
+class Wrong(Table):
+    """Every form of attention removes its bytes; that over sequences doubles the step."""
+
+    @staticmethod
+    def measured(program, names):
+        measured = Table.measured(program, names)
+        return replace(measured, step_ns=120.0) if "attention-per-sequence" in names else measured
+
+
+def test_what_removes_bytes_and_costs_time_is_said_so_and_another_is_taken():
+    (program,), result = run_search(Wrong(), phases=("decode",))
+    assert program.best == {"attention-einsum"}
+    phase = result["arms"]["torchxla"]["phases"]["decode"]
+    assert [(entry["name"], entry["removes_bytes"], entry["saves_ns"]) for entry in phase["slower"]] == [
+        ("attention-per-sequence", 20, -60.0)
+    ]

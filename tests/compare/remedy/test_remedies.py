@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.remedy.remedies import CODE, HAND, PLAN, apply_remedies, candidate_remedies
+from compare.remedy.remedies import BYTES, CODE, HAND, PLAN, TIME, apply_remedies, candidate_remedies
 from meshes.case import Case
 
 GATHER = ("layer.attention.core", "tp", "all-gather", "induced", "activation-gather")
@@ -17,7 +17,7 @@ def case(mesh="tp4pp2", phase="prefill", **words):
 
 def names(case, *groups, arm="torchxla"):
     amounts = {group: 100 - number for number, group in enumerate(groups)}
-    return [remedy.name for remedy in candidate_remedies(case, amounts, arm=arm)]
+    return [remedy.name for remedy in candidate_remedies(case, amounts, arm=arm) if remedy.aim == BYTES]
 
 
 def test_bytes_of_an_attention_call_are_met_by_other_ways_to_write_it():
@@ -34,9 +34,21 @@ def test_a_bubble_is_met_by_more_microbatches_and_by_hand():
     assert names(case(microbatches=8), BUBBLE) == ["style-explicit"]
 
 
+def test_whatever_is_written_otherwise_may_save_time_and_is_tried_once():
+    def timed(case, *groups):
+        candidates = candidate_remedies(case, dict.fromkeys(groups, 1), arm="torchxla")
+        return [remedy.name for remedy in candidates if remedy.aim == TIME and remedy.site == "attention"]
+
+    # Without a byte of attention's its forms are tried for their time; with one they are tried for that.
+    assert timed(case()) == ATTENTION[1:]
+    assert timed(case(), GATHER) == []
+    assert timed(case(attention="einsum")) == []
+    assert not [remedy for remedy in candidate_remedies(case(), {}, arm="torchxla") if remedy.name.startswith("pin:")]
+
+
 def test_a_lookup_on_idle_stages_is_met_by_a_whole_vocabulary():
     by_name = {candidate.name: candidate for candidate in candidate_remedies(case(), {EMBED: 1}, arm="jax")}
-    assert list(by_name) == ["vocab-whole", "style-explicit"]
+    assert names(case(), EMBED, arm="jax") == ["vocab-whole", "style-explicit"]
     assert (by_name["vocab-whole"].kind, by_name["style-explicit"].kind) == (PLAN, HAND)
     # Two tables of 128256 · 4096 · 2 bytes, three quarters of each more.
     assert "takes 1,576.0 MB more" in by_name["vocab-whole"].sentence

@@ -4,8 +4,8 @@ from itertools import combinations
 
 import pytest
 
-from compare.remedy.remedies import PLAN, Remedy
-from compare.remedy.search import Measurement, Search, is_better
+from compare.remedy.remedies import PLAN, TIME, Remedy
+from compare.remedy.search import Measurement, Search, is_better, is_faster, saves_bytes
 
 CORE, MLP = ("layer.attention.core", "tp"), ("layer.mlp.up", "tp")
 
@@ -124,3 +124,34 @@ def test_bytes_that_cannot_be_counted_are_no_improvement():
     assert is_better(measurement(core=1), measurement(core=2))
     assert not is_better(measurement(core=1, unknown_rows=1), measurement(core=2))
     assert not is_better(measurement(core=1, missing=1), measurement(core=2))
+
+
+def test_what_removes_bytes_and_takes_longer_is_not_taken():
+    """A wrong remedy: nothing is left of 100 bytes, and the step takes 130 ns in place of 100."""
+    remedies = [remedy("wrong"), remedy("right")]
+    times = {"wrong": 130.0, "right": 90.0}
+
+    def leaves(names):
+        step = max((times[name] for name in names), default=100.0)
+        return measurement(core=0 if "wrong" in names else 60 if names else 100, step_ns=step)
+
+    best, _ = run_search(remedies, leaves)
+    assert best == {"right"}
+    assert saves_bytes(leaves({"wrong"}), leaves(set()))
+    assert not is_better(leaves({"wrong"}), leaves(set()))
+
+
+def test_times_within_two_percent_are_alike_and_an_unknown_one_is_none_longer():
+    base = measurement(core=9, step_ns=100.0)
+    assert is_better(measurement(core=1, step_ns=102.0), base)
+    assert not is_better(measurement(core=1, step_ns=102.1), base)
+    assert is_better(measurement(core=1), base)
+    assert is_faster(measurement(core=9, step_ns=98.0), base)
+    assert not is_faster(measurement(core=9, step_ns=98.1), base)
+    assert not is_faster(measurement(core=10, step_ns=50.0), base)
+    assert not is_faster(measurement(core=9), base)
+
+
+def test_changes_that_are_tried_for_their_time_are_no_part_of_the_search_for_bytes():
+    best, requested = run_search([remedy("t", aim=TIME)], lambda names: measurement(core=0 if names else 9))
+    assert (best, requested) == (frozenset(), [])

@@ -34,9 +34,14 @@ def start_browser(profile: Path) -> Any:
     return selenium.Chrome(options=options, service=Service(str(DRIVER)))
 
 
-def open_page(browser: Any, path: Path, *, width: int) -> None:
-    """Open a file in a window of that width."""
+def resize(browser: Any, *, width: int) -> None:
+    """Give the window this width."""
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     )
+
+
+def open_page(browser: Any, path: Path, *, width: int) -> None:
+    """Open a file in a window of that width."""
+    resize(browser, width=width)
     browser.get(path.as_uri())

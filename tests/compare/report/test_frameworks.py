@@ -168,8 +168,19 @@ def test_of_a_mesh_that_splits_nothing_nothing_is_told_as_nothing():
 def test_arms_that_were_not_compared_are_not_told_to_agree():
     jax = cell("tpu", GSPMD, wire=113, common=None, framework_induced=None)
     assert verdict_sentence(report(framework=None, jax=jax, controls=[failed_cell("tpu+gspmd")])) == (
-        "The frameworks could not be compared: JAX moves 1.13 × what the plan needs in decode; TorchXLA moves 2.10 × "
-        "what the plan needs in decode. Missing: JAX tpu+gspmd in decode (crashed)."
+        "JAX moves 1.13 × what the plan needs in decode; TorchXLA moves 2.10 × what the plan needs in decode; with "
+        "attention as einsum, TorchXLA moves 1.10 × in decode. Missing: JAX tpu+gspmd in decode (crashed). Note: the "
+        "frameworks are not compared."
+    )
+
+
+def test_what_a_control_moves_is_the_headline_where_no_partitioner_is_common_and_that_is_a_note():
+    # As `compare.run --controls attention` compiles them: JAX under Shardy alone.
+    jax = cell("tpu", SHARDY, wire=113, common=None, framework_induced=None)
+    assert verdict_sentence(report(framework=None, jax=jax)) == (
+        "JAX moves 1.13 × what the plan needs in decode; TorchXLA moves 2.10 × what the plan needs in decode; with "
+        "attention as einsum, TorchXLA moves 1.10 × in decode. Note: the frameworks are not compared: no partitioner "
+        "is common to their programs."
     )
 
 

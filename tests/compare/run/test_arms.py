@@ -35,12 +35,34 @@ def test_controls_are_asked_for_by_what_they_change():
     assert names("jax", case, controls=("libtpu",)) == ["tpu", "tpu+libtpu-0.0.41"]
 
 
+def test_the_control_of_the_cache_has_every_other_way_to_write_and_read_it() -> None:
+    """A scan selects to read and updates a slice to write, split positions are selected; unrolled layers read what
+    they wrote."""
+    all_ways = [
+        "tpu+cache-select",
+        "tpu+cache-slice",
+        "tpu+cache-index",
+        "tpu+cache-written",
+        "tpu+cache-written-index",
+    ]
+    for arm in ARMS:
+        case = Case.read("tp8", phases=("decode",))
+        assert names(arm, case, controls=("cache",)) == ["tpu", *all_ways]
+        unrolled = [name for name in all_ways if name != "tpu+cache-written"]
+        assert names(arm, case.at(loop="unrolled"), controls=("cache",)) == ["tpu", *unrolled]
+        split = Case.read("cp2tp4", phases=("decode",))
+        assert names(arm, split, controls=("cache",)) == ["tpu", *all_ways[1:]]
+        assert names(arm, case.at(phases=("prefill",)), controls=("cache",)) == ["tpu"]
+    assert names("jax", case.at(style="explicit"), controls=("cache",)) == ["tpu"]
+
+
 def test_a_control_changes_one_thing():
     case = Case.read("tp4pp2")
     for row in ARMS.values():
         for cell in row.cells(case, controls=CONTROLS)[1:]:
             assert len(cell.changes) + bool(cell.libtpu) + bool(cell.lowering) == 1, cell
-            assert cell.control == (*cell.changes, "tracer" if cell.lowering else "libtpu")[0]
+            word = (*cell.changes, "tracer" if cell.lowering else "libtpu")[0]
+            assert cell.control == {"variants": "cache"}.get(word, word)
 
 
 def test_controls_are_read_from_words():
@@ -48,7 +70,7 @@ def test_controls_are_read_from_words():
     assert parse_controls("all") == CONTROLS
     assert parse_controls("style, partitioner") == ("partitioner", "style")
     with pytest.raises(
-        WorkError, match="unknown control 'speed'; choose from partitioner, attention, style, loop, tracer, lib"
+        WorkError, match="unknown control 'speed'; choose from partitioner, attention, cache, style, loop, tr"
     ):
         parse_controls("style,speed")
 

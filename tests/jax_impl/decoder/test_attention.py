@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jax_impl.decoder.attention import HEADS, choose_attention, ring_attention
-from jax_impl.decoder.cache import CACHE_DIMS, Cache, cache_shape, read, write
+from jax_impl.decoder.cache import CACHE_DIMS, Cache, cache_shape, update
 from jax_impl.sharding.create import layout_on_devices
 from jax_impl.sharding.layout import Layout
 from jax_impl.sharding.spec import named_sharding
@@ -60,11 +60,10 @@ def test_a_new_token_attends_to_a_split_cache_as_to_a_whole_one(mesh: str, atten
     kept = jnp.zeros(cache_shape(prefill.case))
 
     def prompt(cache: Cache, k: jax.Array, v: jax.Array) -> Cache:
-        return write(cache, k, v, entry=entry, position=jnp.int32(0), layout=prefill)
+        return update(cache, k, v, entry=entry, position=jnp.int32(0), layout=prefill)[2]
 
     def token(cache: Cache, q: jax.Array, k: jax.Array, v: jax.Array, position: jax.Array) -> tuple[jax.Array, Cache]:
-        keys, values = read(cache, k, v, entry=entry, position=position, layout=decode)
-        cache = write(cache, k, v, entry=entry, position=position, layout=decode)
+        keys, values, cache = update(cache, k, v, entry=entry, position=position, layout=decode)
         return choose_attention(decode.case)(q, keys, values, position=position, layout=decode), cache
 
     cache = jax.jit(prompt)(Cache(kept, kept), k[:, :, :16], v[:, :, :16])
@@ -82,9 +81,9 @@ def test_each_part_of_a_prompt_is_at_the_head_of_its_part_of_the_cache() -> None
     placed = layout("cp4tp2", phase="prefill", seq=16)
     k = np.broadcast_to(np.arange(1.0, 17)[None, None, :, None, None], (1, BATCH, 16, 8, HEAD_DIM))
     kept = jnp.zeros(cache_shape(placed.case))
-    cache = jax.jit(lambda k: write(Cache(kept, kept), k, k, entry=jnp.int32(0), position=jnp.int32(0), layout=placed))(
-        k
-    )
+    cache = jax.jit(
+        lambda k: update(Cache(kept, kept), k, k, entry=jnp.int32(0), position=jnp.int32(0), layout=placed)[2]
+    )(k)
     assert cache.k.shape == (4, 1, BATCH, 512, 8 * HEAD_DIM)
     held = {place: value for place, value in enumerate(np.asarray(cache.k)[0, 0, 0, :, 0]) if value}
     assert held == {part * 128 + at: 4 * part + at + 1 for part in range(4) for at in range(4)}

@@ -8,7 +8,7 @@ import pytest
 from flax import nnx
 
 from jax_impl.decoder.cache import CACHE_DIMS
-from jax_impl.decoder.step import OUTPUT_DIMS, Step, merge_microbatches, split_microbatches
+from jax_impl.decoder.step import Step, merge_microbatches, split_microbatches
 from jax_impl.sharding.create import abstract_layout, layout_on_devices
 from jax_impl.sharding.lowering import jit_step
 from jax_impl.sharding.spec import named_sharding
@@ -31,7 +31,7 @@ def step(mesh: str, phase: str, *, model: str = "tiny", devices: bool = False, *
 
 
 def lower_step(built: Step) -> jax.stages.Lowered:
-    traced = jit_step(built.layout, built.run, output_dims=OUTPUT_DIMS).trace(*built.arguments)
+    traced = jit_step(built.layout, built.run, output_dims=built.output_dims).trace(*built.arguments)
     return traced.lower(lowering_platforms=("tpu",))
 
 
@@ -56,7 +56,7 @@ def test_every_weight_and_cache_is_sharded_as_declared(mesh: str, model: str, ph
         assert weight[...].sharding == named_sharding(
             weight.get_metadata("dims"), case=layout.case, mesh=layout.mesh
         ), path
-    compiled = jit_step(layout, built.run, output_dims=OUTPUT_DIMS).lower(*built.arguments).compile()
+    compiled = jit_step(layout, built.run, output_dims=built.output_dims).lower(*built.arguments).compile()
     for array, actual in zip(jax.tree.leaves(arrays), jax.tree.leaves(compiled.input_shardings[0]), strict=True):
         assert actual.is_equivalent_to(array.sharding, array.ndim)
     old = arrays[1]
@@ -72,7 +72,7 @@ def test_every_weight_and_cache_is_sharded_as_declared(mesh: str, model: str, ph
 def test_shapes_on_an_abstract_mesh_give_the_program_of_arrays_on_devices(mesh: str, model: str, phase: str) -> None:
     built = step(mesh, phase, model=model, devices=True, seq=16)
     arrays = jax.tree.map(lambda each: jax.device_put(np.zeros(each.shape, each.dtype), each.sharding), built.arguments)
-    traced = jit_step(built.layout, built.run, output_dims=OUTPUT_DIMS).trace(*arrays)
+    traced = jit_step(built.layout, built.run, output_dims=built.output_dims).trace(*arrays)
     real = traced.lower(lowering_platforms=("tpu",)).as_text()
     assert real == lower_step(step(mesh, phase, model=model, seq=16)).as_text()
 

@@ -22,7 +22,7 @@ BATCH = ("dp", "ep")
 SPECS = (
     ("dp2pp2tp2", "prefill", "batch", (BATCH,)),
     ("dp2pp2tp2", "prefill", "stages batch seq embed", ("pp", BATCH, "cp", None)),
-    ("dp2pp2tp2", "prefill", "layers stages embed heads head_dim", (None, "pp", None, "tp", None)),
+    ("dp2pp2tp2", "prefill", "layers stages heads embed head_dim", (None, "pp", "tp", None, None)),
     ("dp2pp2tp2", "prefill", "vocab embed", ("tp", None)),
     ("dp2pp2tp2", "prefill", "_ stages batch positions kv_heads", (None, "pp", BATCH, "cp", "tp")),
     ("dp2pp2tp2", "prefill", "", ()),

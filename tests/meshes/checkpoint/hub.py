@@ -109,7 +109,8 @@ def weights_of(config: dict[str, Any], state: State, case: Case) -> State:
         return np.stack([np.stack(rows[at :: layers // stages]) for at in range(layers // stages)])
 
     def split(kernel: np.ndarray, count: int) -> np.ndarray:  # [count * size, embed] or [count * size]
-        return np.moveaxis(kernel.reshape(count, size, *kernel.shape[1:]), -1, 0 if kernel.ndim > 1 else -1)
+        heads = kernel.reshape(count, size, *kernel.shape[1:])
+        return np.swapaxes(heads, 1, 2) if kernel.ndim > 1 else heads  # [count, embed, size] or [count, size]
 
     def part(at: str, name: str, kind: str = "weight") -> np.ndarray:
         if family != "phi3":
@@ -127,7 +128,7 @@ def weights_of(config: dict[str, Any], state: State, case: Case) -> State:
     }
     for name in "kv":
         tensors[f"layers.attention.{name}"] = stacked(
-            lambda at, name=name: np.repeat(split(part(at, name), narrow), copies, axis=1)
+            lambda at, name=name: np.repeat(split(part(at, name), narrow), copies, axis=0)
         )
     if family == "qwen2_moe":
         tensors["layers.attention.q_bias"] = stacked(lambda at: split(part(at, "q", "bias"), heads))

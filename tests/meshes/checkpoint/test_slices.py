@@ -98,7 +98,7 @@ def test_a_projection_is_turned_and_its_heads_are_the_outer_digit() -> None:
     state["model.layers.3.self_attn.o_proj.weight"] = np.repeat(rows[None], 24, axis=0)
     values = from_huggingface(state, case=case_on("tp2pp2", some_model(config)))
     # Layer 3 is the second of the second stage; head 5, dim 4.
-    assert values["layers.attention.q"][1, 1, 0, 5, 4] == values["layers.attention.o"][1, 1, 5, 4, 0] == 5 * 6 + 4
+    assert values["layers.attention.q"][1, 1, 5, 0, 4] == values["layers.attention.o"][1, 1, 5, 4, 0] == 5 * 6 + 4
 
 
 def test_numbers_are_read_in_the_dtype_of_the_case(tmp_path: Path) -> None:

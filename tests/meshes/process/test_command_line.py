@@ -43,7 +43,8 @@ def test_a_wrong_option_is_one_line_of_at_most_500_characters(capsys):
             parser.parse_args(words)
         err = capsys.readouterr().err
         assert ended.value.code == 2
-        assert err.endswith("see --help\n")
+        assert err.startswith("error: ")
+        assert err.endswith("; see door --help\n")
         assert (err.count("\n"), err.strip().isprintable()) == (1, True)
         assert len(err) <= 501
 

@@ -46,7 +46,7 @@ def test_every_weight_and_cache_is_sharded_as_declared(
         assert tensor["devices"] == 8, name
         assert tensor["right"], name
     at = case.mesh
-    assert results["tensors"]["layers.attention.q"]["shard"] == [4 // at.pp, 1, 128, 16 // at.tp, 16]
+    assert results["tensors"]["layers.attention.q"]["shard"] == [4 // at.pp, 1, 16 // at.tp, 128, 16]
     if case.model.experts:
         assert results["tensors"]["layers.moe.down"]["shard"] == [4, 1, 8 // at.ep, 256 // at.tp, 128]
     batch = 8 // case.microbatches // at.dp // at.ep

@@ -32,12 +32,12 @@ HEADS = (
         name="decide-view-heads",
         title="A view and a transpose of a linear layer, required by heads",
         story="""
-How every attention begins: a linear layer, its result viewed as heads, [B, S, N, H], and transposed to [B, N, S, H].
-x has its positions split (sequence parallelism), w is whole, and the result is required by heads. Where does the data
-move?
+Every attention begins like this: the result of a linear layer is viewed as heads, [B, S, N, H], and transposed to [B,
+N, S, H]. x has its positions split (sequence parallelism), w is whole, and the result is required by heads. Where does
+the data move?
 
-One thinks: the product comes out by positions, and is then exchanged, from positions to heads: an all-to-all. But a
-required split travels **backwards**, through the transpose (heads are the third dim there) and through the view
+You might expect that the product comes out by positions and is then exchanged, from positions to heads: an all-to-all.
+But a required split travels **backwards**, through the transpose (heads are the third dim there) and through the view
 (heads are the outer part of the last dim: reshape-outer) to the matmul. The matmul then is *required* by columns. x,
 its input, has its positions split: x is gathered. That is four times the bytes of the exchange.
 """,
@@ -49,7 +49,7 @@ its input, has its positions split: x is gathered. That is four times the bytes 
                 PROGRAMS,
                 (_GATHER,),
                 "The required heads travel back to the matmul, whose columns are then required. Columns need all of "
-                "x: an all-gather, in place of an all-to-all of the product.",
+                "x: an all-gather instead of an all-to-all of the product.",
             ),
         ),
         rule="Data moves where a required split can travel back no further: mostly at the input of the matmul before "
@@ -96,8 +96,8 @@ lesson.
         title="A pin in front of the view stops the required split",
         story="""
 Heads are required again, as in the first of these three lessons. But the product is pinned to what it is anyway:
-positions. A required split does not travel through a pin. So the matmul is done by positions, without anybody else, and
-the exchange comes behind it, where one would have put it: a quarter of the bytes, in all four programs.
+positions. A required split does not travel through a pin. So the matmul is done by positions, without anybody
+else, and the exchange comes after it, where you would have put it: a quarter of the bytes, in all four programs.
 """,
         alone=(Alone("product", "B S M", (None, "tp", None)),),
         alone_words="a quarter of the positions, all heads",
@@ -164,7 +164,7 @@ gathered. The second matmul's input is the **cache of the values**. Only JAX und
         ),
         rule="Never want the whole result of a matmul that reads a cache; let the next matmul sum over what is split.",
         standing=ADVICE,
-        question="What comes behind attention in a model, and why is that lucky?",
+        question="What follows attention in a model, and why is that lucky?",
         answer="The output projection: its contracting dim is heads and numbers, merged. If its weights are "
         "split along the numbers, too, the result may stay split: besides the scores only the projection's own result "
         "is summed.",

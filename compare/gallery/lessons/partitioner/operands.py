@@ -29,7 +29,7 @@ OPERANDS = (
         title="Rows are required: all weights come, for eight tokens",
         story="""
 Eight tokens, two on each device, and w split by columns: rows and columns want the same axis, Case 4 of the second
-chapter. Here the result is not left open: y shall be split by rows. Rows of y are made of rows of x and *all* of w. So
+chapter. Here the result is not left open: y must be split by rows. Rows of y are made of rows of x and *all* of w. So
 w is gathered: 4 MB, for the sake of eight tokens.
 
 No size is looked at. A few bytes of x could be gathered, and a few of y exchanged, 170 times less. But a split that is
@@ -61,9 +61,8 @@ required is an order: the matmul is done in it, and whatever is missing for that
         title="Columns are required: the eight tokens come",
         story="""
 The same inputs, and y is required by columns. w's columns are split in the same way: w stays, and x is gathered: 16
-kB in place of 4 MB.
-
-Two programs that differ in one word, the split of their result, and by a factor of 256 in what they send.
+kB instead of 4 MB. The two programs differ in one word, the split of their result, and by a factor of 256 in what
+they send.
 """,
         alone=(Alone("x", "T D", ("tp", None)),),
         alone_words="own columns of w, and two rows of x each",
@@ -84,11 +83,11 @@ Two programs that differ in one word, the split of their result, and by a factor
 Column-parallel, with eight tokens that everybody has, and now everybody wants all of y. One would let each device
 make its own columns, and gather y: 32 kB.
 
-"Whole" is a split that is required, too, and an order for the matmul itself where it stands on the matmul's own
-result: a matmul that is required whole is done whole. Then its inputs have to be whole, and w is gathered: 4 MB. So
-it is under GSPMD, and wherever the product is *pinned* whole, as every result is in the PyTorch programs of this
-gallery. Only JAX under Shardy keeps the two apart, the product and the program's result (`out_shardings`), and
-gathers in between.
+"Whole" is a split that is required, too, and an order for the matmul itself where it stands on the matmul's own result:
+a matmul that is required whole is done whole. Then its inputs have to be whole, and w is gathered: 4 MB. This happens
+under GSPMD, and wherever the product is *pinned* whole, as every result is in the PyTorch programs of this gallery.
+Only JAX under Shardy keeps the two apart, the product and the program's result (`out_shardings`), and gathers in
+between.
 """,
         alone=(Alone("y", "T F", (None, "tp")),),
         alone_words="each device could make its own columns",
@@ -101,8 +100,9 @@ gathers in between.
                 "all of the work.",
             ),
         ),
-        rule="Where the product itself is pinned whole, or GSPMD partitions, a matmul that is required whole gathers "
-        "its split input, not its result. Under Shardy an `out_shardings` alone is no pin: the result is gathered.",
+        rule="If the product itself is pinned whole, or GSPMD partitions the program, a matmul that is required "
+        "whole gathers its split input, not its result. Under Shardy an `out_shardings` alone is no pin: the result "
+        "is gathered.",
         standing=COMPILER,
         question="What does `pin(x @ w, None, None)` do in JAX under Shardy?",
         answer="It gathers w: the pin stands on the product. We compiled it, at 8 and at 512 tokens.",
@@ -156,8 +156,8 @@ is gathered.
             Deviation(
                 PROGRAMS,
                 (_WEIGHTS,),
-                "x's rows are split as y's shall be: that fits, and comes before anything else. The cheap way would "
-                "be to exchange x, so that both have the contracting dim split.",
+                "x's rows are split as those of y must be: that fits, and comes before anything else. The cheap way "
+                "would be to exchange x, so that both have the contracting dim split.",
             ),
         ),
         rule="The steps of a matmul have a fixed order: batch, stay, sum, bring, compare. Sizes count in the last one "
@@ -228,8 +228,8 @@ F = D the sum sends more than the gather would. It saves work, though: each devi
                 "cheaper, until F is less than half of D.",
             ),
         ),
-        rule="If only one input's contracting dim is split and the result is required whole: fewer numbers in the "
-        "result than in that input, and the result is summed; else the input is gathered.",
+        rule="If only one input's contracting dim is split and the result is required whole, the result is summed if "
+        "it has fewer numbers than that input; else the input is gathered.",
         standing=COMPILER,
         question="Does the number of tokens matter?",
         answer="No: T is in both, and falls out. If w has the contracting dim split instead of x, it is T against D, "
@@ -246,7 +246,7 @@ F = D the sum sends more than the gather would. It saves work, though: each devi
 The same with F = 1,024 = D. y is no longer smaller than x, so x is gathered, and every device does all of the work. We
 compiled F = 1,023 and F = 1,024: the first sums, the second gathers.
 
-On the wire the gather is the better one here, by two. What a device computes is four times as much.
+On the wire the gather is better by a factor of two. But each device computes four times as much.
 """,
         alone=(Alone("x", "T D", (None, "tp")),),
         alone_words="a quarter of x's columns, and all of w",

@@ -22,9 +22,9 @@ PROPAGATION = (
         takes=_AB,
         gives=_Y,
         story="""
-You say how the inputs and the result are split. Of everything in between you mostly say nothing, and a compiler works
-in two steps. First **propagation**: it carries splits from tensor to tensor, forwards and backwards, until each has
-one. Then the **partitioner** takes one operation after the other and sends what is missing.
+You say how the inputs and the result are split. You mostly say nothing about the tensors in between. The compiler
+splits those in two steps. First **propagation**: it carries splits from tensor to tensor, forwards and backwards, until
+each has one. Then the **partitioner** takes one operation after the other and sends what is missing.
 
 Here `a + b` is in the middle, before the sum over T. a has its rows split over `dp`, b its columns over `tp`. These
 are two axes and two dims, so `a + b` can have both: [T/dp, D/tp]. Each device cuts its part out of what it has of a
@@ -52,9 +52,9 @@ and of b: free. Only the sum over T costs something, and it is a sum of small pa
 The same sum on the same mesh. But now both have their *rows* split: a over `dp`, b over `tp`. Two devices hold each
 half of a, and another two hold each half of b: device 1 has the first half of a and the second half of b.
 
-One of the two has to move. If b's halves are laid out as a's are, devices 1 and 2 swap what they have of b, and `a +
-b` is split over `dp`. GSPMD does this. Of one dim, Shardy propagates only what *all* tensors that split it agree on.
-Here that is nothing, so both inputs are gathered, and every device adds up all rows.
+One of the two has to move. If b's halves are laid out as a's are, devices 1 and 2 swap what they have of b, and `a + b`
+is split over `dp`. GSPMD does this. Shardy propagates the split of a dim only as far as *all* tensors that split
+this dim agree on it. Here that is nothing, so both inputs are gathered, and every device adds up all rows.
 """,
         alone=(Alone("a", "T D", ("dp", None)), Alone("b", "T D", ("tp", None))),
         alone_words="device 1: the first half of a, and the second half of b",
@@ -93,7 +93,8 @@ what comes after it. Summing up rows that are split leaves partial sums: an **al
         alone=(Alone("a + b", "T D", ("tp", None)), Alone("y", "D", (None,), partial="tp")),
         alone_words="once b is exchanged: rows of a + b, and partial sums of y",
         needs=(_EXCHANGE, Move("all-reduce@tp", "D·2", "the partial sums of y")),
-        rule="Where the inputs of an operation on each number want one axis for two dims, the first input gets it.",
+        rule="If two inputs of an elementwise operation use one axis for different dims, the first input keeps its "
+        "split.",
         standing=COMPILER,
         question="Three inputs: `a + b + c`, a by columns, b and c by rows. Do two outvote one?",
         answer="No. `a + b` is made first, and gets a's columns; then it meets c, and is the first there. So b and c "

@@ -32,8 +32,8 @@ one wants.
         alone=_COLUMNS,
         alone_words="once the tokens are gathered: columns of hidden, and partial sums of y",
         needs=_ACTIVATIONS,
-        rule="If nothing says how a product is split, it takes the split of its larger input, at equal size that of "
-        "the first (x): the other input is gathered.",
+        rule="If nothing says how a product is split, it takes the split of its larger input (of the first, x, if "
+        "both have the same size), and the other input is gathered.",
         standing=COMPILER,
         question="x is float32 and w1 is bf16, multiplied as they are. Where does it turn?",
         answer="Shardy counts numbers: at T = F, as before (it turned between 2,044 and 2,048). GSPMD counts bytes: at "
@@ -50,9 +50,9 @@ one wants.
 The same lines with 2,048 tokens. Now x is as large as w1. At a tie the first one wins, and that is x: `hidden` is split
 by tokens. Each device makes its own tokens' rows of everything, and needs all weights: w1 and w2 are gathered.
 
-At the border both ways cost the same: T·D = D·F. With more tokens, weights are what is cheaper to move, and a block
-that was tensor-parallel at 1,920 tokens is *fully sharded data parallel* at 2,048. It computes the same, and its
-collectives are others. A prefill of a long prompt crosses this border; a decode of a few tokens never does.
+At the border both ways cost the same: T·D = D·F. With more tokens, weights are cheaper to move, and a block that
+was tensor-parallel at 1,920 tokens is *fully sharded data parallel* at 2,048. It computes the same with other
+collectives. A prefill of a long prompt crosses this border; a decode of a few tokens never does.
 """,
         alone=(Alone("hidden", "T F", ("tp", None)),),
         alone_words="once w1 is gathered: own tokens of hidden, all columns",
@@ -84,8 +84,8 @@ operations come first. The sizes of x and w1 are never compared.
         alone=_COLUMNS,
         alone_words="once the tokens are gathered: columns of hidden, and partial sums of y",
         needs=_ACTIVATIONS,
-        rule="What is added to a product, or multiplied with it number by number, decides how the product is split, "
-        "before the sizes of the matmul's inputs are looked at.",
+        rule="A tensor that is added to a product, or multiplied with it elementwise, decides how the product is "
+        "split, before the sizes of the matmul's inputs are looked at.",
         standing=COMPILER,
         question="A bias of F numbers, split over tp, is added instead of r. Does it decide, too?",
         answer="No. It is broadcast over the tokens first, and broadcasts come last. At T = 4,096 the weights were "
@@ -93,13 +93,13 @@ operations come first. The sizes of x and w1 are never compared.
     ),
     Lesson(
         name="decide-looks-ahead",
-        title="tanh in place of silu: GSPMD looks ahead",
+        title="tanh instead of silu: GSPMD looks ahead",
         mesh=_TP,
         sizes={"T": 1024, "D": 1024, "F": 2048},
         takes=_MLP,
         gives=_Y,
         story="""
-Half as many tokens as columns: the activations should move. All that is new is tanh in place of silu.
+Half as many tokens as columns: the activations should move. The only change is tanh instead of silu.
 
 GSPMD looks ahead before it compares sizes. If the product is used once, it follows it from user to user until it meets
 a split that is known, and takes the side of the input that leads there. Here it meets y, whose tokens are split, as
@@ -118,8 +118,8 @@ Shardy does not look ahead. It only compares.
                     Move("all-gather@tp", "D·F·2", "the first weights"),
                     Move("all-gather@tp", "F·D·2", "the second weights"),
                 ),
-                "The product is used once, and what it leads to is split by tokens. This counts for more than that w1 "
-                "is larger.",
+                "The product is used once, and what it leads to is split by tokens. This counts for more than the "
+                "larger size of w1.",
             ),
         ),
         rule="Under GSPMD a known split further down, at the end of a chain of single uses, counts for more than size.",
@@ -169,7 +169,7 @@ tokens. Then the two are multiplied, and do not fit.
                 "As in JAX under GSPMD. The product is exchanged in float32 here.",
             ),
         ),
-        rule="Two products that are alike in the code may be split differently: what follows them in the code counts.",
+        rule="Two products that are alike in the code may be split differently: the code after them decides.",
         standing=COMPILER,
         border="The border between moving tokens and moving columns, T = F for one product, is in decide-tokens-few "
         "and decide-tokens-many; that GSPMD looks ahead before it compares sizes, in decide-looks-ahead. With one "

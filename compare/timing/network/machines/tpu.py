@@ -65,6 +65,16 @@ def tpu_machine(name: str, *, times: CalibratedTimes | None = None) -> Machine:
     )
 
 
+def describe_rings(name: str) -> str:
+    """That `astra_sim_machine` closes the lines of a slice to rings; empty where it has none of more than two chips."""
+    sizes = [str(dim.size) for dim in tpu_machine(name).dims if dim.kind == LINE and dim.size > 2]
+    if not sizes:
+        return ""
+    lines = f"line of {sizes[0]} chips is" if len(sizes) == 1 else f"lines of {' and '.join(sizes)} chips are"
+    rings = "a ring" if len(sizes) == 1 else "rings"
+    return f"ASTRA-sim has no lines: the {lines} {rings} here, with a link more than {name} has"
+
+
 def choose_times(name: str, topology: str, times: CalibratedTimes | None) -> CalibratedTimes | None:
     """Of a slice by name: `times`, measured on chips of `topology`, where both are of one generation."""
     alike = times is not None and Topology.parse(name).generation == Topology.parse(topology).generation

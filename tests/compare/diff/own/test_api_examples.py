@@ -54,18 +54,32 @@ except ValueError as error:
 @pytest.fixture
 def run(tmp_path):
     """Run code, compiling what there is anew."""
-    return partial(_run, env=os.environ | {"JAX_PLATFORMS": "cpu", "WIREDIFF_CACHE": str(tmp_path)})
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "TPU_"))}
+    return partial(_run, env=kept | {"WIREDIFF_CACHE": str(tmp_path)})
 
 
 def _run(code, *arguments, env):
     command = [sys.executable, "-c", code, *map(str, arguments)]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
+    assert "E0000" not in done.stderr
+    assert "WARNING" not in done.stderr
     return done.stdout
 
 
+@pytest.fixture
+def run_file(run, tmp_path):
+    """Run code from a file model.py, whose lines it names."""
+
+    def run_code(code):
+        (tmp_path / "model.py").write_text(code)
+        return run(f"import runpy; runpy.run_path({str(tmp_path / 'model.py')!r})")
+
+    return run_code
+
+
 def test_there_is_an_example_of_each():
-    assert list(EXAMPLES) == ["jax", "torchxla", "judge", "text", "other"]
+    assert list(EXAMPLES) == ["jax", "torchxla", "judge", "fsdp", "text", "other"]
 
 
 def test_the_example_of_text_runs(run):
@@ -84,11 +98,7 @@ def test_a_layer_of_another_environment_is_judged_as_the_page_prints_it(run):
 
 
 @pytest.mark.slow
-def test_the_example_of_a_model_is_judged_as_the_page_prints_it_and_its_remedy_leaves_the_contract(run, tmp_path):
-    def run_file(code):
-        (tmp_path / "model.py").write_text(code)
-        return run(f"import runpy; runpy.run_path({str(tmp_path / 'model.py')!r})")
-
+def test_the_example_of_a_model_is_judged_as_the_page_prints_it_and_its_remedy_leaves_the_contract(run_file):
     page = (ROOT / "docs/own_program.md").read_text()
     printed, shown = run_file(EXAMPLES["judge"]), page.partition("The\nverdict:\n\n```\n")[2].partition("```")[0]
     assert shown.split() == printed.split()
@@ -102,6 +112,36 @@ def test_the_example_of_a_model_is_judged_as_the_page_prints_it_and_its_remedy_l
         assert merged in code
         code = code.replace(merged, kept)
     assert f"Emitted {required:,} B a step" in run_file(code)
+
+
+@pytest.mark.slow
+def test_gathers_of_weights_that_are_split_on_purpose_are_needed_and_sums_in_their_place_are_not(run_file):
+    page, code = (ROOT / "docs/own_program.md").read_text(), EXAMPLES["fsdp"]
+    shown = page.partition("<!-- example: fsdp -->")[2].partition("```\n\n```\n")[2].partition("```")[0]
+    assert run_file(code).replace("…/", "").split() == shown.split()
+    # Gate, up and down of a layer, [2048, 8192 / 4] bf16 each, of which fsdp's two members send one another half.
+    gathered = 16 * 3 * 2048 * 2048 * 2 // 2
+    assert gathered == 3 * 67_108_864
+    # Embedding and 16 sums over tp of [4, 128, 2048] bf16 on the wire.
+    summed = 17 * 4 * 128 * 2048 * 2 * 2 * 3 // 4
+    assert f"Emitted {gathered + summed:,} B a step, mean over devices: {gathered + summed:,} B inherent" in shown
+    # The weights of attention that are not there: q and o of 32 heads of 64, k and v of 8, a quarter on each device.
+    assert f"weights, 16 ×: {16 * 2048 * 64 * 2 * (8 + 2):,} B of" in shown
+    wrong = code.replace("return pin(x", "return (x").replace("pin(weights", "(weights")
+    printed = run_file(wrong)
+    # Gate's and up's [8, 128, 8192 / 4] bf16 of all sequences are summed over two, in each layer.
+    assert f"{16 * 2 * 8 * 128 * 2048 * 2:,} B induced, activation-gather" in printed
+    assert "Nothing serves all-gather over fsdp of weights, 16 ×: 243,269,632 B." in printed
+    assert "Remedy: pin it" in printed
+    assert "weight-gather" not in printed
+    # Of a case whose contract was not told the axis, the program itself says it.
+    found = code.replace(', weights_over="fsdp"', "").replace('"v5e:2x4", scopes', '"v5e:2x4", mesh="dp2tp4", scopes')
+    found = found.replace("judge(table, of_block)", "judge(table, contract)")
+    printed = " ".join(run_file(found).split())
+    assert "Note: the program keeps 3 weights split over dp, to store less of them" in printed
+    assert f"Emitted {gathered + summed:,} B a step, mean over devices: {gathered + summed:,} B inherent" in printed
+    assert "all-gather over dp of embed" not in printed
+    assert "weight-gather" not in printed
 
 
 @pytest.mark.slow

@@ -289,3 +289,96 @@ def test_a_table_has_its_axes_and_a_program_those_of_the_case():
         judge(collectives(TEXT, axes=AXES), CONTRACT, axes=AXES)
     rows = contract_rows("dp2tp4", model="llama-3.2-1b")
     assert judge(TEXT, rows, scopes=SCOPES).axes == {"dp": 2, "tp": 4}
+
+
+BY_DATA, BY_TENSOR = (
+    "{devices=[2,1,4]<=[8] last_tile_dim_replicate}",
+    "{devices=[1,4,2]<=[2,4]T(1,0) last_tile_dim_replicate}",
+)
+
+
+def weight_gather(*, over="data", sharding=BY_DATA):
+    """A gather of a parameter's two halves, or of its four quarters."""
+    shape = "bf16[128,1024]"
+    result = "bf16[256,1024]" if over == "data" else "bf16[512,1024]"
+    text = program(wire("all-gather", shape, over=over, scope="x/down_proj", result=result)).replace("(x0)", "(p0)")
+    return text.replace(f"{shape} parameter(0)", f"{shape} parameter(0), sharding={sharding}")
+
+
+def test_a_row_of_weights_is_served_by_a_gather_of_weights_from_anywhere_and_by_nothing_else():
+    # [256, 1024] bf16 are 524,288 B, of which each of two members sends half.
+    row = ContractRow(
+        scope="weights", kind="all-gather", axes="data", executions=1, payload_bytes=600_000, wire_bytes=300_000,
+        step_wire_bytes=300_000, of_weights=True,
+    )  # fmt: skip
+    judgement = judge(weight_gather(), [row], axes=AXES)
+    assert (judgement[0].inherent_bytes, judgement[0].causes, judgement.unserved) == (262_144, {}, ((row, 37_856),))
+    twice = program(*[wire("all-gather", "bf16[128,1024]", over="data", result="bf16[256,1024]")] * 2)
+    again = judge(twice.replace("(x0)", "(p0)").replace("(x1)", "(p1)"), [row], axes=AXES)
+    assert [(each.inherent_bytes, dict(each.causes)) for each in again] == [(262_144, {}), (37_856, {"other": 224_288})]
+    # A gather of an activation is none of weights.
+    assert dict(judge(twice, [row], axes=AXES)[0].causes) == {"activation-gather": 262_144}
+
+
+def test_weights_of_a_size_of_a_table_serve_the_table():
+    table, layers = (
+        ContractRow(scope=scope, kind="all-gather", axes="data", executions=1, payload_bytes=size,
+                    wire_bytes=size // 2, step_wire_bytes=size // 2, of_weights=True)
+        for scope, size in (("head", 524_288), ("weights", 600_000))
+    )  # fmt: skip
+    assert judge(weight_gather(), [layers, table], axes=AXES)[0].serves == (1,)
+    # A neighbour's scope does not make a table of a weight.
+    smaller = weight_gather().replace("256,1024", "128,1024").replace("[128,1024] parameter", "[64,1024] parameter")
+    named = judge(smaller, [layers, table], axes=AXES, scopes={"down_proj": "head"})
+    assert named[0].serves == (0,)
+
+
+def test_rows_by_hand_are_left_as_they_are_and_a_note_says_which_weights_are_split():
+    judgement = judge(weight_gather(), CONTRACT, axes=AXES, scopes=SCOPES)
+    assert dict(judgement[0].causes) == {"weight-gather": 262_144}
+    words = " ".join(str(judgement).split())
+    assert "Note: the program keeps 1 weight split over data, where the contract requires nothing: if that is" in words
+    assert "the remedy of weight-gather is none" in words
+    # Over tensor the contract has its own rows: a gather of tensor's weights is the usual mistake.
+    over_tensor = judge(weight_gather(over="tensor", sharding=BY_TENSOR), CONTRACT, axes=AXES, scopes=SCOPES)
+    assert dict(over_tensor[0].causes) == {"weight-gather": 786_432}
+    assert "the program keeps" not in str(over_tensor)
+
+
+def test_weights_that_a_case_splits_are_in_its_contract_in_both_phases():
+    for phase in ("prefill", "decode"):
+        whole = contract_rows("dp2tp4", model="llama-3.2-1b", phase=phase)
+        split = contract_rows("dp2tp4", model="llama-3.2-1b", phase=phase, weights_over="fsdp")
+        assert dict(split.axes) == {"fsdp": 2, "tp": 4}
+        assert split[: len(whole)] == whole.rows
+        weights, embed, head = split[len(whole) :]
+        # q and o of 32 heads of 64, k and v of 8, gate, up and down of 8192, of 2048: a quarter each, half sent.
+        layer = 2048 * (2 * 64 * (32 + 8) + 3 * 8192) // 4 * 2
+        assert (weights.executions, weights.payload_bytes, weights.step_wire_bytes) == (16, layer, 16 * layer // 2)
+        assert (embed.payload_bytes, head.payload_bytes) == (128_256 * 2048 // 4 * 2,) * 2
+        assert {row.axes for row in (weights, embed, head)} == {"fsdp"}
+        assert "all-gather over fsdp" in str(split)
+        assert "arXiv:1910.02054" in weights.source
+
+
+def test_weights_of_stages_and_experts_are_counted_by_device():
+    # Mixtral: 32 layers in two stages; 8 experts over ep2; 4096 wide, ffn 14336 over tp2; heads 32 and 8 of 128.
+    weights, embed, head = contract_rows("dp2pp2ep2tp2@v5e:4x4", model="mixtral-8x7b", batch=16, weights_over="dp")[-3:]
+    layer = 4096 * (2 * 128 * (16 + 4) + 4 * 3 * 7168) * 2
+    assert (weights.executions, weights.payload_bytes, weights.wire_bytes) == (16, layer, layer // 2)
+    table = 32_000 * 4096 // 2 * 2
+    # On one of the two stages: half of half of it, mean over devices.
+    assert (embed.payload_bytes, embed.step_wire_bytes, head.step_wire_bytes) == (table, table // 4, table // 4)
+
+
+@pytest.mark.parametrize(
+    ("mesh", "over", "why"),
+    [
+        ("tp8", "fsdp", "mesh tp8 has no dp over which weights could be split"),
+        ("dp2tp4", "tp", "weights_over is 'tp', over which the plan splits matrices by itself; write 'dp', or what"),
+        ("dp2tp4", 2, "weights_over is 2; write text"),
+    ],
+)
+def test_weights_over_what_is_no_such_axis_are_refused(mesh, over, why):
+    with pytest.raises(ValueError, match=why):
+        contract_rows(mesh, weights_over=over)

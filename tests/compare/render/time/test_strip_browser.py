@@ -239,10 +239,31 @@ def test_on_paper_no_table_is_cut(browser: Any, place: Path) -> None:
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:
         open_page(browser, place, width=718)  # A4 between Chromium's margins
+        browser.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true })")
         cut = "[...document.querySelectorAll('.wide')].filter(one => one.scrollWidth > one.clientWidth + 1)"
         assert browser.execute_script("return document.querySelectorAll('#time .wide table').length") > 4
         assert browser.execute_script(f"return {cut}.map(one => one.getAttribute('aria-label'))") == []
         assert browser.execute_script("return document.documentElement.scrollWidth") <= 718
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_on_paper_a_closed_fold_is_its_summary_and_an_open_one_all_of_it(browser: Any, place: Path) -> None:
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        open_page(browser, place, width=718)
+        summaries = browser.execute_script(
+            "return [...document.querySelectorAll('details > summary')]"
+            ".filter(one => !one.closest('details').parentElement.closest('details:not([open])'))"
+            ".map(one => one.checkVisibility())"
+        )
+        assert set(summaries) == {True}
+        folded = "[...document.querySelectorAll('details:not([open]) > :not(summary)')]"
+        hidden = browser.execute_script(f"return {folded}.map(one => one.checkVisibility())")
+        assert len(hidden) > 10
+        assert set(hidden) == {False}
+        first = "document.querySelector('details > :not(summary)')"
+        assert browser.execute_script(f"{first}.parentElement.open = true; return {first}.checkVisibility()")
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 

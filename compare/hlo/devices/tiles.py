@@ -1,0 +1,71 @@
+"""Which tile of an array each device holds, by the array's sharding, in both of XLA's spellings.
+
+`{devices=[2,1,4]<=[8] last_tile_dim_replicate}`, `{devices=[1,8]0,1,…}`; `{mesh['a'=2,'b'=4], [{'b'}, {}]}`.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+
+import numpy as np
+
+from compare.hlo.text.errors import MOST_DEVICES, HloError
+from meshes.devices.mesh_spec import list_groups
+
+_TILED = re.compile(
+    r"\{devices=\[(?P<tiles>[\d,]+)\](?:<=\[(?P<order>[\d,]+)\](?:T\((?P<turn>[\d,]+)\))?|(?P<ids>[\d,]+))"
+    r"(?P<last> last_tile_dim_replicate)?\}"
+)
+_MESH = re.compile(r"\{mesh\[(?P<axes>'[^\]]*)\], \[(?P<dims>[^\]]*)\]\}")
+_AXIS = re.compile(r"'([^']+)'=(\d+)")
+_NAMED = re.compile(r"'([^']+)'")
+
+
+def read_tiles(sharding: str) -> tuple[int, ...] | None:
+    """Per device the number of its tile; `None` for a whole array, and for a spelling that is not known here."""
+    if match := _TILED.fullmatch(sharding):
+        return _tiled(match)
+    if (match := _MESH.fullmatch(sharding)) and ":" not in match["dims"] and "?" not in match["dims"]:
+        sizes = {name: int(size) for name, size in _AXIS.findall(match["axes"])}
+        used = _NAMED.findall(match["dims"])
+        if not 0 < math.prod(sizes.values()) <= MOST_DEVICES or not set(used) <= set(sizes):
+            raise HloError(f"the sharding {sharding[:80]!r} names an axis that its mesh has not")
+        groups = list_groups(sizes, tuple(name for name in sizes if name not in used))
+        return _by_device(
+            {device: tile for tile, group in enumerate(groups) for device in group}, count=math.prod(sizes.values())
+        )
+    return None
+
+
+def _tiled(match: re.Match[str]) -> tuple[int, ...]:
+    tiles = _ints(match["tiles"])
+    order = _ints(match["order"]) if match["order"] else ()
+    count = math.prod(tiles)
+    if not 0 < count <= MOST_DEVICES:
+        raise HloError(f"the sharding {match[0][:80]!r} is of no believable number of devices")
+    try:
+        devices = np.array(_ints(match["ids"])) if match["ids"] else np.arange(math.prod(order)).reshape(order)
+        devices = devices.transpose(_ints(match["turn"])) if match["turn"] else devices
+        held = devices.reshape(-1, tiles[-1] if match["last"] else 1)
+        if held.size != count:
+            raise ValueError
+    except ValueError:
+        raise HloError(f"the sharding {match[0][:80]!r} has sizes whose product is not the number of ids") from None
+    return _by_device({int(device): tile for tile, row in enumerate(held) for device in row}, count=count)
+
+
+def _by_device(tiles: Mapping[int, int], *, count: int) -> tuple[int, ...]:
+    if sorted(tiles) != list(range(count)):
+        raise HloError("a sharding does not name each device once")
+    return tuple(tiles[device] for device in range(len(tiles)))
+
+
+def is_split_over(tiles: tuple[int, ...] | None, axis: str, *, axes: Mapping[str, int]) -> bool:
+    """Whether each member of an axis holds a tile of its own.  axes: the mesh's, outermost first."""
+    if tiles is None or len(tiles) != math.prod(axes.values()) or axes.get(axis, 1) < 2:
+        return False
+    return all(len({tiles[device] for device in group}) == len(group) for group in list_groups(axes, (axis,)))
+
+
+def _ints(text: str) -> tuple[int, ...]:
+    return tuple(int(number[:9]) for number in text.split(",") if number)

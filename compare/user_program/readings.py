@@ -1,0 +1,87 @@
+"""The compiled programs that a path names: a file or a saved program is one, a run folder has several."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from compare.hlo.collective import Collective
+from compare.hlo.collectives.collectives import collectives
+from compare.hlo.collectives.pre_partitioning import check_partitioned
+from compare.hlo.text.files import read_file
+from compare.hlo.text.metadata import SourceNames
+from compare.hlo.text.module import Module, read
+from compare.run.errors import WorkError
+from compare.run.folder.replace_folder import CASE
+from compare.user_program.program_mesh import format_axes, reading_axes
+from compare.user_program.saved_program import is_saved, read_saved
+from meshes.mesh_argument import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One compiled program, read."""
+
+    name: str = ""
+    """`jax/decode/tpu` of a run folder; empty for a program that was named alone."""
+    module: Module
+    rows: tuple[Collective, ...]
+    compiled: str = ""
+    """Target and compiler, where it was compiled here."""
+    notes: tuple[str, ...] = ()
+    topology: str = ""
+    """What it was compiled for; empty where that is not recorded."""
+    plan: Plan | None = None
+    """Of a program of a run."""
+
+
+def is_of_run(path: Path) -> bool:
+    """Whether it is a run folder, or one program of it (RUN/jax/decode/tpu)."""
+    return path.is_dir() and ((path / CASE).is_file() or _is_cell(path))
+
+
+def _is_cell(path: Path) -> bool:
+    folders = path.resolve().parents
+    return (path / "about.json").is_file() and len(folders) > 2 and (folders[2] / CASE).is_file()
+
+
+def read_program(path: str, *, axes: Mapping[str, int], names: SourceNames) -> Reading:
+    """A file (`-`: standard input), or a folder of `table.save`.  `ValueError`, one line, for anything else."""
+    if not is_saved(Path(path)):
+        module = read_file(path)
+        rows = tuple(collectives(module, axes, names=names))
+        if not rows:
+            check_partitioned(module)
+        return Reading(module=module, rows=rows)
+    saved = read_saved(Path(path))
+    module, axes = read(saved.text), reading_axes(axes, tuple(saved.axes.items()), name=path)
+    rows = tuple(collectives(module, axes, device_ids=saved.device_ids, names=names.fill_from(saved.names)))
+    return Reading(
+        module=module, rows=rows, compiled=saved.compiled, notes=saved.notes, topology=saved.topology
+    )  # fmt: skip
+
+
+def read_run_programs(path: Path, *, words: Sequence[str]) -> Iterator[Reading]:
+    """The compiled programs of a run folder that have these words (arm, phase, cell; "" for any), or of its one cell.
+
+    Without a cell, the default ones.  `WorkError` where there is none.
+    """
+    from compare.report.build import DEFAULT_CELL
+    from compare.report.programs import judge_programs
+    from compare.run.folder.load_run import read_run
+
+    folder = path if (path / CASE).is_file() else path.resolve().parents[2]
+    wanted = path.resolve().parts[-3:] if folder is not path else (*words[:2], words[2] or DEFAULT_CELL)
+    run = read_run(folder)
+    programs = [program for program in judge_programs(run.case, run.select(wanted)) if program.module is not None]
+    for program in programs:
+        assert program.module is not None
+        plan = program.case.plan
+        yield Reading(
+            name="/".join(program.result.key) if folder is path else "", module=program.module, rows=program.rows,
+            notes=(f"mesh {plan.name} on {plan.topology.name}, axes {format_axes(plan.mesh.split_axes)}",),
+            topology=plan.topology.name, plan=plan,
+        )  # fmt: skip
+    if not programs:
+        asked = "/".join(word or "*" for word in wanted)
+        known = ", ".join("/".join(result.key) for result in run.results if result.hlo is not None)
+        raise WorkError(f"{folder} has no program {asked} that was compiled; it has {known or 'none'}")
