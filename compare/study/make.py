@@ -68,7 +68,7 @@ def save_data(study: Study, runs: Path) -> None:
 
 
 def save_traces(study: Study, runs: Path) -> None:
-    """Write the timelines that the study's file names, each with its workload card and its program, in CCL-Bench's layout."""
+    """Write the timelines that the study's file names, with workload cards and programs, in CCL-Bench's layout."""
     folders = {folder.name: folder for _, folder, _ in _read_results(study, runs) if folder}
     for trace in study.traces:
         if trace.run not in folders:

@@ -73,7 +73,7 @@ class Text:
         title = f"Table {anchor.rpartition('-')[2]}."
         if len(rows) <= MOST_ROWS:
             return f'<a id="{anchor}"></a>**{title}** {caption}\n\n{table}'
-        summary = f"<b>{title}</b> {caption} {len(rows)} rows."
+        summary = re.sub("`(.*?)`", r"<code>\1</code>", f"<b>{title}</b> {caption} {len(rows)} rows.")
         return f'<a id="{anchor}"></a>\n<details><summary>{summary}</summary>\n\n{table}\n\n</details>'
 
     def figure(self, name: str) -> str:

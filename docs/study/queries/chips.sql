@@ -16,7 +16,8 @@ SELECT *, tokens_per_s / devices AS tokens_per_s_chip
 FROM (
     SELECT
         model, topology, devices, phase, arm, count(*) AS plans_in_both, arg_min(mesh, step_ns) AS mesh,
-        min(step_ns) AS step_ns, max(tokens_per_s) AS tokens_per_s, string_agg(mesh, ', ' ORDER BY mesh) AS meshes
+        min(step_ns) AS step_ns, arg_min(compute_ns, step_ns) AS compute_ns, arg_min(exposed_ns, step_ns) AS exposed_ns,
+        max(tokens_per_s) AS tokens_per_s, string_agg(mesh, ', ' ORDER BY mesh) AS meshes
     FROM shared
     GROUP BY ALL
 )
