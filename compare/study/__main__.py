@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from compare.study.make import compile_cases, save_data, write_text
+from compare.study.make import compile_cases, save_data, save_traces, write_text
 from compare.study.spec import choose_groups, read_study
 from meshes.process.command_line import command_parser, run_command, whole_number
 
@@ -48,6 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         whole = compile_cases(chosen, request.runs, options=["--engine", request.engine, *jobs])
     if request.stage in ("cases", "data") and not request.group:
         save_data(study, request.runs)
+        save_traces(study, request.runs)
     if not request.group:
         print(*write_text(study), sep="\n")
     if not whole:

@@ -36,14 +36,15 @@ def _growth(answer: Answer, name: str, over: str, label: str, title: str) -> Pic
     for row, (model, phase) in enumerate(panels):
         for at, (column, words, formatter) in enumerate(columns):
             panel = sheet.panel(0.85 + 4.1 * at, 2.05 * row + 0.3, 3.3, 1.35)
-            for mesh in meshes:
+            for size, mesh in enumerate(reversed(meshes)):  # what lies on top is smaller
                 for arm, (arm_title, _, marker) in ARMS.items():
                     here = answer.where(model=model, phase=phase, mesh=mesh, arm=arm)
                     points = [(each.number(over), each.number(column))
                               for each in here if getattr(each, column) is not None]  # fmt: skip
                     if points:
                         colour = plan_colour(mesh)
-                        panel.plot(*zip(*points, strict=True), marker=marker, markersize=5, color=colour, linewidth=1.1,
+                        panel.plot(*zip(*points, strict=True), marker=marker, markersize=7.5 - 1.4 * size, color=colour,
+                                   linewidth=1.1,
                                    linestyle="-" if arm == "jax" else "--", label=f"{arm_title} {mesh}",
                                    markerfacecolor="none" if arm == "jax" else colour)  # fmt: skip
             panel.set_xscale("log", base=2)

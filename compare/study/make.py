@@ -1,11 +1,13 @@
 """Makes a study: its sweeps, then its data, then its text and page."""
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pandas as pd
 
@@ -28,7 +30,7 @@ from meshes.process import atomic_files
 from meshes.process.documents import read_json
 from meshes.process.errors import MeshError
 
-DATA, QUERIES, TEMPLATE = "data", "queries", "study.md.j2"
+DATA, QUERIES, TEMPLATE, TRACES = "data", "queries", "study.md.j2", "traces"
 """In the folder of a study."""
 
 CASES = "cases"
@@ -63,6 +65,24 @@ def save_data(study: Study, runs: Path) -> None:
     rows = [_combination(command, folder, result) for command, folder, result in found]
     pd.DataFrame(rows).to_parquet(packed, compression="zstd", index=False)
     atomic_files.write_bytes(study.folder / DATA / f"{CASES}.parquet", packed.getvalue())
+
+
+def save_traces(study: Study, runs: Path) -> None:
+    """Write the timelines that the study's file names, with workload cards and programs, in CCL-Bench's layout."""
+    folders = {folder.name: folder for _, folder, _ in _read_results(study, runs) if folder}
+    for trace in study.traces:
+        if trace.run not in folders:
+            raise StudyError(f"no run is named {trace.run}, of which a trace is asked for")
+        with TemporaryDirectory() as scratch:
+            words = ["--arm", trace.arm, "--phase", trace.phase, "--cell", "tpu", "--out", f"{scratch}/out"]
+            argv = ["-m", "compare.export", str(folders[trace.run]), "--to", "ccl-bench", *words]
+            if subprocess.run([sys.executable, *argv], check=False, stdout=subprocess.DEVNULL).returncode:
+                raise StudyError(f"compare.export could not write the trace of {trace.run}")
+            for made in Path(scratch, "out").iterdir():
+                for large in made.glob("*.trace.json"):  # its packed copy stays
+                    large.unlink()
+                shutil.rmtree(study.folder / TRACES / made.name, ignore_errors=True)
+                shutil.copytree(made, study.folder / TRACES / made.name)
 
 
 _Result = tuple[SweepCommand, Path | None, Mapping[str, object]]
@@ -130,6 +150,7 @@ def make_text(study: Study) -> tuple[str, Text]:
         answers=answers, sql=lambda name: query_text(study, name), names=FIGURES,
         draw=lambda name: draw_figure(name, answers(name)), data=f"{study.folder.as_posix()}/{DATA}",
         own=frozenset(file.stem for file in (study.folder / QUERIES).glob("*.sql")),
+        traces=tuple(sorted(path.name for path in (study.folder / TRACES).glob("*") if path.is_dir())),
     )  # fmt: skip
     return render_text(path.read_text(encoding="utf-8"), text), text
 

@@ -38,6 +38,16 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TraceChoice:
+    """A program whose timeline ships with the study."""
+
+    run: str
+    """The name of its run folder."""
+    arm: str
+    phase: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
     """What a study file says."""
 
@@ -45,6 +55,7 @@ class Study:
     folder: Path
     """Of the file: its text and its queries are there, and what is made goes there."""
     groups: tuple[Group, ...]
+    traces: tuple[TraceChoice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +75,8 @@ def read_study(path: Path) -> Study:
     except MeshError as error:
         raise StudyError(f"{path} is {error}") from None
     shared = {key: value for key, value in table.items() if key in _SHARED}
-    if unknown := set(table) - {"title", "group", *_SHARED}:
-        raise StudyError(f"{path} has {_list(unknown)}; known are title, {', '.join(_SHARED)} and [[group]]")
+    if unknown := set(table) - {"title", "group", "trace", *_SHARED}:
+        raise StudyError(f"{path} has {_list(unknown)}; known are title, {', '.join(_SHARED)}, [[group]] and [[trace]]")
     groups = table.get("group")
     if not isinstance(groups, list) or not groups or not all(isinstance(group, dict) for group in groups):
         raise StudyError(f"{path} has no [[group]] with name, models and meshes")
@@ -76,7 +87,17 @@ def read_study(path: Path) -> Study:
     title = table.get("title", path.stem)
     if not isinstance(title, str):
         raise StudyError(f"title in {path} is {title!r}; write words")
-    return Study(title=title, folder=path.parent, groups=found)
+    return Study(title=title, folder=path.parent, groups=found, traces=_read_traces(table.get("trace", []), path))
+
+
+def _read_traces(rows: object, path: Path) -> tuple[TraceChoice, ...]:
+    keys = {"run", "arm", "phase"}
+    if not isinstance(rows, list) or not all(
+        isinstance(row, dict) and set(row) == keys and all(isinstance(word, str) for word in row.values())
+        for row in rows
+    ):
+        raise StudyError(f"{path}: a [[trace]] has run, arm and phase, each a name")
+    return tuple(TraceChoice(**row) for row in rows)
 
 
 def _read_group(words: Mapping[str, object], *, path: Path, number: int) -> Group:

@@ -58,7 +58,6 @@ def frameworks(answer: Answer) -> Picture:
     here = answer.where(arm="torchxla", cell=["tpu", "tpu+einsum"])
     models = distinct(here, "topology", "model")
     sheet = Sheet("TorchXLA: emitted ÷ inherent bytes, by plan", label=COUNTED, high=0.42 * len(models) + 1.75)
-    ratios = here.numbers("emitted_over_inherent")
     for number, phase in enumerate(PHASES):
         panel = sheet.panel(1.85 + number * 3.4, 0.28, 3.05, 0.42 * len(models))
         panel.axvline(1, color=INK, linewidth=1, linestyle=(0, (4, 2)))
@@ -72,8 +71,9 @@ def frameworks(answer: Answer) -> Picture:
                                markerfacecolor=colour if own else "none",
                                label=str(each.mesh) if own else None)  # fmt: skip
         panel.set_xscale("log")
-        panel.set_xlim(min(ratios) / 1.6, max(ratios) * 1.6)
-        panel.xaxis.set_major_locator(LogLocator(numticks=6))
+        ratios = here.where(phase=phase).numbers("emitted_over_inherent")
+        panel.set_xlim(min(ratios) / 1.15, max(ratios) * 1.15)
+        panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if max(ratios) < 20 else (1,)))
         panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} ×"))
         panel.xaxis.set_minor_locator(NullLocator())
         names = [f"{model} {topology}" for topology, model in models]

@@ -41,6 +41,8 @@ class Text:
     """The queries that are the study's own; the others ship with `compare.query`."""
     data: str
     """The folder of the data, as a reader types it."""
+    traces: tuple[str, ...] = ()
+    """The folders of the timelines that ship with the study."""
     pictures: dict[str, Picture] = field(default_factory=dict)
     """Those drawn so far, by name."""
     numbers: dict[str, str] = field(default_factory=dict)
@@ -71,7 +73,7 @@ class Text:
         title = f"Table {anchor.rpartition('-')[2]}."
         if len(rows) <= MOST_ROWS:
             return f'<a id="{anchor}"></a>**{title}** {caption}\n\n{table}'
-        summary = f"<b>{title}</b> {caption} {len(rows)} rows."
+        summary = re.sub("`(.*?)`", r"<code>\1</code>", f"<b>{title}</b> {caption} {len(rows)} rows.")
         return f'<a id="{anchor}"></a>\n<details><summary>{summary}</summary>\n\n{table}\n\n</details>'
 
     def figure(self, name: str) -> str:
@@ -131,7 +133,7 @@ def render_text(template: str, text: Text) -> str:
     environment.filters |= FORMATS
     environment.globals |= {
         "rows": text.answers, "table": text.table, "figure": text.figure, "query": text.query, "see": text.see,
-        "claim": claim,
+        "claim": claim, "traces": text.traces,
     }  # fmt: skip
     try:
         return text.fill_in_numbers(environment.from_string(template).render())

@@ -93,8 +93,8 @@ def messages(answer: Answer) -> Picture:
             panel.set_ylabel("" if column else "messages a step")
             panel.set_xlabel("payload of one message")
     sheet.add_legend(columns=4)
-    return sheet.save("messages", "Payload of one message against the number of such messages in a step, by kind and "
-                      "framework (JAX drawn a little to the left, TorchXLA to the right); both logarithmic")  # fmt: skip
+    return sheet.save("messages", "Payload of one message against the number of such messages in a step, by kind "
+                      "and framework (JAX drawn a little to the left, TorchXLA to the right); both logarithmic")  # fmt: skip
 
 
 def demand(answer: Answer) -> Picture:
@@ -190,7 +190,7 @@ def pairs(answer: Answer) -> Picture:
     """Device to device, a map for each plan, above JAX and below TorchXLA, of prefill; each on its own scale."""
     here = answer.where(phase="prefill")
     shown = distinct(here, "model", "mesh")
-    side = 7.6 / max(len(shown), 3)
+    side = 7.3 / max(len(shown), 3)
     sheet = Sheet("Who has to send to whom in one prefill step", label=COUNTED, high=2 * (side + 0.5) + 0.45)
     for column, (model, mesh) in enumerate(shown):
         for row, (arm, (title, *_)) in enumerate(ARMS.items()):
@@ -206,7 +206,7 @@ def pairs(answer: Answer) -> Picture:
             panel.set_title(f"{model}\n{mesh}\n{words}" if not row else words, fontsize=6.8, pad=3)
             panel.set_ylabel("" if column else "from device", fontsize=7)
             panel.set_xlabel("to device" if row else "", fontsize=7)
-    scale = sheet.panel(8.3, 0.6, 0.1, 2 * side - 0.1)
+    scale = sheet.panel(8.35, 0.6, 0.1, 2 * side - 0.1)
     bar = sheet.figure.colorbar(ScalarMappable(norm=Normalize(0, 1), cmap=COLOURS), cax=scale)
     bar.ax.set_yticks([0, 1], ["0", "most"])
     bar.ax.yaxis.set_ticks_position("left")

@@ -1,34 +1,11 @@
--- What the model's errors leave of each modelled step: 2,000 draws, with errors of each program's own and shared ones.
-WITH published(generation, part, measurements, median, largest) AS (
-    VALUES -- docs/model.md: error of the modelled time on a device; `matmul` is of products
-        ('tpu7x', 'all-gather', 5, 0.01, -0.03),
-        ('tpu7x', 'all-reduce', 3, 0.49, -0.65),
-        ('tpu7x', 'matmul', 9, 0.16, 0.28),
-        ('v5e', 'all-gather', 1, 0.25, 0.25),
-        ('v5p', 'all-reduce', 4, 0.42, -0.47),
-        ('v5p', 'all-to-all', 4, 0.18, -0.23),
-        ('v5p', 'collective-permute', 1, 0.00, 0.00),
-        ('v6e', 'all-reduce', 14, 0.18, -0.38),
-        ('v6e', 'all-to-all', 15, 0.08, -0.34),
-        ('v6e', 'collective-permute', 1, 0.01, 0.01),
-        ('v6e', 'matmul', 3, 0.09, -0.12)
-),
--- The width of the logarithm of true ÷ modelled time: half of the draws are off by more than the median error.
-widths AS (
-    SELECT generation, part, greatest(-ln(1 - median) / 0.6745, abs(ln(1 + largest)) / 2) AS width
-    FROM published
-    WHERE measurements >= 3
-),
+-- What the model's errors leave of each modelled step: 1,000 draws, with errors of each program's own and shared ones.
+WITH widths AS (SELECT generation, part, width FROM "model-errors" WHERE width IS NOT NULL),
 -- What no row is of takes the widest: compute that of compute, a collective that of all.
 widest AS (SELECT max(width) FILTER (part = 'matmul') AS of_compute, max(width) AS of_all FROM widths),
 -- Exposed time by kind of collective; compute as the least that the case needs, and other (docs/metrics.md, section 16).
 floors AS (
-    SELECT of_run.*
-    FROM (SELECT NULL::DOUBLE AS compute_over_floor) AS unknown -- where no column of `totals` has this name
-    CROSS JOIN LATERAL (
-        -- Where it is unknown all compute is other.
-        SELECT run, phase, arm, cell, coalesce(1 / compute_over_floor, 0) AS share FROM totals
-    ) AS of_run
+    SELECT run, phase, arm, cell, coalesce(1 / compute_over_floor, 0) AS share -- where it is unknown all compute is other
+    FROM totals
 ),
 parts AS (
     SELECT
@@ -56,7 +33,7 @@ drawn AS (
     LEFT JOIN widths AS w
         ON (w.generation, w.part) = (p.generation, piece.part) AND (piece.part = 'matmul' OR NOT topology SIMILAR TO '\d+x.*')
     CROSS JOIN (VALUES ('own'), ('shared')) AS e(errors)
-    CROSS JOIN range(1, 2001) AS d(draw)
+    CROSS JOIN range(1, 1001) AS d(draw)
     WHERE piece.ns > 0
 )
 SELECT

@@ -41,7 +41,7 @@ def test_plans_without_a_gap_are_a_toss(tmp_path: Path) -> None:
         tmp_path, "plans", "mesh", "own_errors_share", "shared_errors_share", "holds_share"
     )
     assert (plans, mesh) == (2, "dp2tp4")
-    assert own == pytest.approx(0.5, abs=0.04)  # 2,000 draws: four standard errors
+    assert own == pytest.approx(0.5, abs=0.065)  # 1,000 draws: four standard errors
     assert shared == 0.5  # the same errors: they are equal in every draw
     assert share == min(own, shared)
 
@@ -58,7 +58,7 @@ def test_shared_errors_move_all_plans_alike_and_own_ones_do_not(tmp_path: Path) 
     ((own, shared, share),) = holds(tmp_path, "own_errors_share", "shared_errors_share", "holds_share")
     # Products of v6e: width -ln(1 - 0.09) / 0.6745 = 0.1398, of the difference of two 0.1977; ln 1.1 = 0.0953.
     expected = 0.5 * (1 + math.erf(0.0953 / 0.1977 / math.sqrt(2)))
-    assert (own, shared) == (pytest.approx(expected, abs=0.04), 1.0)
+    assert (own, shared) == (pytest.approx(expected, abs=0.065), 1.0)
     assert share == own
 
 
@@ -93,8 +93,8 @@ def test_half_of_the_draws_are_off_by_more_than_the_published_median(
 ) -> None:
     write_plan(tmp_path, mesh, **parts)
     for errors in ("own", "shared"):
-        assert median(map(abs, drawn(tmp_path, errors))) == pytest.approx(expected, rel=0.06)
-        assert len(drawn(tmp_path, errors)) == 2000
+        assert median(map(abs, drawn(tmp_path, errors))) == pytest.approx(expected, rel=0.08)
+        assert len(drawn(tmp_path, errors)) == 1000
 
 
 def test_compute_beyond_its_floor_has_an_error_of_its_own(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_the_published_errors_are_those_of_the_model_s_page() -> None:
         (generation, part, int(n), int(middle), int(largest))
         for generation, part, n, middle, largest in re.findall(row, page, re.M)
     }
-    rows = re.findall(r"\('(\w+)', '([a-z-]+)', (\d+), ([\d.]+), (-?[\d.]+)\)", read_query("step-draws"))
+    rows = re.findall(r"\('(\w+)', '([a-z-]+)', (\d+), ([\d.]+), (-?[\d.]+)\)", read_query("model-errors"))
     assert len(expected) == 11
     assert expected == {
         (generation, part, int(n), round(100 * float(middle)), round(100 * float(largest)))

@@ -70,8 +70,11 @@ def test_a_claim_stands_while_its_data_say_so():
 
 
 def test_a_table_formats_by_the_unit_in_a_columns_name():
-    table = '{{ table(rows("moves"), {"mesh": "plan", "wire_bytes": "moves", "step_ns": "step"}) }}'
+    columns = '{"mesh": "plan", "wire_bytes": "moves", "step_ns": "step"}'
+    table = '{{ table(rows("moves"), ' + columns + ', name="steps", caption="Steps.") }}'
     assert fill_in(table).splitlines() == [
+        '<a id="table-1"></a>**Table 1.** Steps.',
+        "",
         "| plan | moves | step |",
         "|---|---:|---:|",
         "| tp8 | 7.63 GB | 85.2 ms |",
@@ -91,9 +94,72 @@ def test_the_query_can_be_asked_again():
     assert "-- moves\nSELECT 1" in asked
 
 
-def test_the_page_fetches_nothing():
-    page = make_page(fill_in('# All\n\n{{ figure("moves") }}\n'), title="A <study>", pictures={"moves": DOT})
+def test_figures_and_tables_are_numbered_each_on_its_own_and_named_before_they_come():
+    table = '{{ table(rows("moves"), {"mesh": "plan"}, name="steps", caption="Steps.") }}'
+    text = fill_in('See {{ see("moves") }} and {{ see("steps") }}.\n\n' + table + '\n\n{{ figure("moves") }}')
+    assert text.startswith("See [figure 1](#figure-1) and [table 1](#table-1).")
+    assert text.endswith(
+        '<a id="figure-1"></a>[![What moves](figures/moves.svg)](figures/moves.svg)\n\n**Figure 1.** What moves'
+    )
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ('{{ see("bars") }}', "the text refers to bars, which is no figure or table of it"),
+        ('{{ figure("moves") }} {{ figure("moves") }}', "two figures or tables named moves"),
+    ],
+)
+def test_a_number_that_is_not_there_or_is_there_twice_is_an_error(template, said):
+    with pytest.raises(StudyError, match=said):
+        fill_in(template)
+
+
+def test_a_long_table_is_folded():
+    many = make_answer("moves", ("mesh",), [(f"tp{n}",) for n in range(9)])
+    text = fill_in('{{ table(rows("moves"), {"mesh": "plan"}, name="a", caption="On `v6e`.") }}', [many])
+    summary = "<details><summary><b>Table 1.</b> On <code>v6e</code>. 9 rows.</summary>"
+    assert text.splitlines()[:2] == ['<a id="table-1"></a>', summary]
+    page = make_page(text, title="A", pictures={})
+    assert f"{summary}\n" in page
+    assert '<div class="scroll" role="region" tabindex="0" aria-label="Table 1"><table>' in page
+
+
+PAGE = """# All
+
+## First part
+
+See [above](#all), [the model](../model.md#what).
+
+<a id="table-1"></a>**Table 1.** Steps.
+
+| plan | step |
+|---|---:|
+| tp8 | 3 |
+
+## First part
+
+{{ figure("moves") }}
+"""
+
+
+def test_the_page_has_contents_regions_scopes_and_captions():
+    page = make_page(fill_in(PAGE), title="A <study>", pictures={"moves": DOT})
     assert "<title>A &lt;study&gt;</title>" in page
+    assert '<li class="level-2"><a href="#first-part">First part</a></li>' in page
+    assert '<h2 id="first-part">' in page
+    assert '<h2 id="first-part-1">' in page
+    assert '<figure id="table-1" class="table"><figcaption><strong>Table 1.</strong> Steps.</figcaption><div' in page
+    assert '<th scope="col">plan</th>' in page
+    assert '<th scope="row">tp8</th>' in page
+    assert '<a href="../model.md#what">the model (Markdown)</a>' in page
+
+
+def test_the_page_fetches_nothing_and_links_its_pictures_in_full_size():
+    page = make_page(fill_in('# All\n\n{{ figure("moves") }}\n'), title="A", pictures={"moves": DOT})
     assert 'src="data:image/svg+xml;base64,PHN2Zy8+"' in page  # <svg/>
-    assert "<figcaption>What moves</figcaption>" in page
+    assert (
+        '<figcaption><strong>Figure 1.</strong> What moves <a href="figures/moves.svg">Full size</a></figcaption>'
+        in page
+    )
     assert "http" not in page

@@ -1,0 +1,16 @@
+-- What made the runs, the processor time of their processes, and their size on disk.
+SELECT
+    (SELECT string_agg(DISTINCT wirediff, ', ') FROM runs) AS wirediff,
+    (SELECT string_agg(DISTINCT wirediff_commit, ', ') FROM runs) AS wirediff_commit,
+    (SELECT min(date) FROM runs) AS first_date, (SELECT max(date) FROM runs) AS last_date,
+    (SELECT string_agg(DISTINCT libtpu, ', ') FROM runs) AS libtpu,
+    (SELECT string_agg(DISTINCT jaxlib, ', ') FROM runs) AS jaxlib,
+    (SELECT string_agg(DISTINCT jax, ', ') FROM runs) AS jax,
+    (SELECT string_agg(DISTINCT flax, ', ') FROM runs) AS flax,
+    (SELECT string_agg(DISTINCT torch, ', ') FROM runs) AS torch,
+    (SELECT string_agg(DISTINCT torch_xla, ', ') FROM runs) AS torch_xla,
+    (SELECT string_agg(DISTINCT transformers, ', ') FROM runs) AS transformers,
+    (SELECT string_agg(DISTINCT google_tunix, ', ') FROM runs) AS google_tunix,
+    (SELECT count(*) FROM totals WHERE status = 'ok') AS programs,
+    (SELECT sum(process_s) / 3600 FROM cases) AS process_hours,
+    (SELECT sum(disk_bytes) FROM cases) AS disk_bytes
