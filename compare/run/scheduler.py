@@ -84,9 +84,10 @@ def run_case(
         for arm in arms
         for phase in case.phases
         for cell in arm.cells(
-            case, controls=controls, libtpu=libtpu, execute=execute, same_runtime=same_runtime, witnesses=witnesses
+            case.at(phases=(phase,)), controls=controls, libtpu=libtpu, execute=execute, same_runtime=same_runtime,
+            witnesses=witnesses,
         )
-    ]
+    ]  # fmt: skip
     return run_cells(case, cells, cache=cache, notify=notify, timeout_s=timeout_s, at_once=at_once, passes=passes)
 
 

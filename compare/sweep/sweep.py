@@ -187,10 +187,10 @@ def digest_inputs(
 ) -> str:
     """A digest of all inputs of a run: case, arms, controls, witnesses, sources, versions, environment."""
     programs = [
-        [cell.name, lower_task(cell.case_of(case.at(phases=(phase,))), arm, lowering=cell.lowering).key]
+        [cell.name, lower_task(cell.case_of(step), arm, lowering=cell.lowering).key]
         for arm in map(find_arm, arms)
-        for phase in case.phases
-        for cell in arm.cells(case, controls=controls, witnesses=witnesses)
+        for step in (case.at(phases=(phase,)) for phase in case.phases)
+        for cell in arm.cells(step, controls=controls, witnesses=witnesses)
     ]
     compiler = read_versions(COMPILER)
     return make_key({"case": case.to_dict(), "programs": programs, "compiler": compiler, "sources": _sources()})
