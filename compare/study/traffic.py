@@ -94,7 +94,8 @@ def messages(answer: Answer) -> Picture:
             panel.set_xlabel("payload of one message")
     sheet.add_legend(columns=4)
     return sheet.save("messages", "Payload of one message against the number of such messages in a step, by kind "
-                      "and framework (JAX drawn a little to the left, TorchXLA to the right); both logarithmic")  # fmt: skip
+                      "and framework (JAX drawn a little to the left, TorchXLA to the right); both logarithmic"
+                      )  # fmt: skip
 
 
 def demand(answer: Answer) -> Picture:

@@ -97,7 +97,8 @@ def read_run_programs(path: Path, *, words: Sequence[str]) -> Iterator[Reading]:
 def time_step(reading: Reading, *, topology: str = "") -> StepTime:
     """The modelled step of a program; of one of a run, what its report says.
 
-    topology: what it was compiled for, where that is not recorded.  `ValueError`, one line, where it cannot be modelled.
+    topology: what it was compiled for, where that is not recorded.  Raises `ValueError`, one line, where it cannot be
+    modelled.
     """
     if topology and reading.topology and topology != reading.topology:
         raise WorkError(f"the program was compiled for {reading.topology}, not for {topology}")
