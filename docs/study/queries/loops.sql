@@ -17,12 +17,18 @@ programs AS (
     LEFT JOIN read ON (read.run, read.phase, read.arm, read.cell) = (t.run, t.phase, t.arm, t.cell)
     WHERE t.topology = 'v6e:2x4' AND t.batch = 8 AND t.seq = 1024 AND t.cell IN ('tpu', 'tpu+unrolled')
 ),
+drawn AS (
+    SELECT run, phase, arm, cell, errors, draw, drawn_ns, step_ns
+    FROM "step-draws"
+    WHERE topology = 'v6e:2x4' AND batch = 8 AND seq = 1024 AND model = 'llama-3.1-8b' AND mesh IN ('tp8', 'dp2tp4', 'dp4tp2')
+        AND cell IN ('tpu', 'tpu+unrolled')
+),
 shares AS (
     SELECT
         a.run, a.phase, a.arm, a.errors,
         avg(CASE WHEN (a.drawn_ns > b.drawn_ns) = (a.step_ns > b.step_ns) THEN 1 ELSE 0 END) AS share
-    FROM "step-draws" AS a
-    JOIN "step-draws" AS b
+    FROM drawn AS a
+    JOIN drawn AS b
         ON (b.run, b.phase, b.arm, b.cell, b.errors, b.draw) = (a.run, a.phase, a.arm, 'tpu+unrolled', a.errors, a.draw)
     WHERE a.cell = 'tpu'
     GROUP BY ALL

@@ -10,15 +10,21 @@ WITH programs AS (
     WHERE t.topology = 'v6e:2x4' AND t.batch = 8 AND t.seq = 1024 AND t.model IN ('llama-3.1-8b', 'qwen3-4b')
         AND t.mesh IN ('tp8', 'dp2tp4', 'dp4tp2') AND t.cell NOT LIKE 'tpu+cache-%'
 ),
+drawn AS (
+    SELECT run, phase, arm, cell, errors, draw, drawn_ns, step_ns
+    FROM "step-draws"
+    WHERE topology = 'v6e:2x4' AND batch = 8 AND seq = 1024 AND model IN ('llama-3.1-8b', 'qwen3-4b')
+        AND mesh IN ('tp8', 'dp2tp4', 'dp4tp2') AND cell NOT LIKE 'tpu+cache-%'
+),
 -- In how many draws a program stays on its side of the twin's default program.
 shares AS (
     SELECT
         a.run, a.phase, a.arm, a.cell, a.errors,
         avg(CASE WHEN (a.drawn_ns > b.drawn_ns) = (a.step_ns > b.step_ns) THEN 1 ELSE 0 END) AS share
-    FROM "step-draws" AS a
-    JOIN "step-draws" AS b
+    FROM drawn AS a
+    JOIN drawn AS b
         ON (b.run, b.phase, b.arm, b.cell, b.errors, b.draw) = (a.run, a.phase, a.arm, 'tpu', a.errors, a.draw)
-    WHERE a.cell <> 'tpu' AND a.step_ns <> b.step_ns AND (a.run, a.phase, a.arm, a.cell) IN (SELECT (run, phase, arm, cell) FROM programs)
+    WHERE a.cell <> 'tpu' AND a.step_ns <> b.step_ns
     GROUP BY ALL
 ),
 held AS (SELECT run, phase, arm, cell, min(share) AS holds_share FROM shares GROUP BY ALL)
