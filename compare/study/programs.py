@@ -31,7 +31,7 @@ def witnesses(answer: Answer) -> Picture:
                         panel.plot([each.number("step_ns")], [row], ARMS[arm][2], color=colour, markersize=5,
                                    markerfacecolor=face, label=str(each.mesh))  # fmt: skip
             panel.set_xscale("log")
-            panel.xaxis.set_major_locator(LogLocator(subs=(1, 3), numticks=6))
+            panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
             panel.xaxis.set_major_formatter(TIME)
             panel.xaxis.set_minor_locator(NullLocator())
             names = [f"{ARMS[arm][0]}  {cell}" for arm, cell in rows[model]]
@@ -80,8 +80,8 @@ def cache(answer: Answer) -> Picture:
              for marker, colour, _ in zip(MARKS, _WAYS, ways, strict=False)]  # fmt: skip
     words = [way.replace("_", "-") for way in ways]
     sheet.figure.legend(marks, words, loc="lower center", ncols=len(ways), frameon=False, fontsize=7.5)
-    return sheet.save("cache", "Modelled decode step of each way to write and read the cache, over the default way; filled "
-                      "where the caches of all layers are copied in each layer; logarithmic")  # fmt: skip
+    return sheet.save("cache", "Modelled decode step of each way to write and read the cache, over the default way; "
+                      "filled where the caches of all layers are copied in each layer; logarithmic")  # fmt: skip
 
 
 def energy(answer: Answer) -> Picture:
@@ -103,6 +103,7 @@ def energy(answer: Answer) -> Picture:
                     panel.plot(ends, [place, place], "-", color=colour, linewidth=1.2)
                     panel.plot([each.number("per_token_j")], [place], marker, color=colour, markersize=4.5, label=title)
             panel.set_xscale("log")
+            panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
             panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} J"))
             panel.xaxis.set_minor_locator(NullLocator())
             name_rows(panel, [] if column else plans[model], rows=len(plans[model]))
