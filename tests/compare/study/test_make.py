@@ -105,9 +105,9 @@ def test_a_trace_ships_packed_with_its_workload_card_and_program(tmp_path: Path)
     study = read_study(tmp_path / "study.toml")
     save_traces(study, runs)
     (folder,) = (tmp_path / "traces").iterdir()
-    assert folder.name == "example-jax-decode-tpu"
+    assert folder.name == "llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4-jax-decode-tpu"
     assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()) == [
-        "example-jax-decode-tpu.yaml", "gzip/host0.trace.json.gz", "program/case.json",
+        "gzip/host0.trace.json.gz", f"{folder.name}.yaml", "program/case.json",
         "program/jax/decode/tpu/about.json", "program/jax/decode/tpu/optimized.hlo.gz",
     ]  # fmt: skip
     (tmp_path / "study.toml").write_text(TRACE.replace("example", "another"))
