@@ -156,6 +156,13 @@ def test_the_page_has_contents_regions_scopes_and_captions():
     assert '<a href="../model.md#what">the model (Markdown)</a>' in page
 
 
+def test_a_cell_of_many_words_may_be_broken():
+    table = "| plan | says |\n|---|---|\n| tp8 | 4 × copy of bf16[32,8] in layer.mlp.up |\n| tp4 | all-gather |\n"
+    page = make_page(table, title="A", pictures={})
+    assert '<td class="long">4 × copy of bf16[32,8] in layer.mlp.up</td>' in page
+    assert "<td>all-gather</td>" in page
+
+
 def test_the_page_fetches_nothing_and_links_its_pictures_in_full_size():
     page = make_page(fill_in('# All\n\n{{ figure("moves") }}\n'), title="A", pictures={"moves": DOT})
     assert 'src="data:image/svg+xml;base64,PHN2Zy8+"' in page  # <svg/>
