@@ -21,7 +21,7 @@ _FIGURE = re.compile(
 )
 _TABLE = re.compile(r"<table>(.*?)</table>", re.DOTALL)
 _CAPTION = re.compile(r'<p><a id="(table-\d+)"></a>(<strong>Table .*?)</p>\s*(<div class="scroll".*?</div>)', re.DOTALL)
-_LONG_CELL = re.compile(r"<td>(?=[^<]{24})")
+_LONG_CELL = re.compile(r"<td>(?=[^<]{20})")
 """Of words, which may be broken."""
 _NUMBER = re.compile(r"Table \d+(?=\.)")
 _MARKDOWN_LINK = re.compile(r'(<a href="(?!https?:)[^"#]*\.md(?:#[^"]*)?">.*?)(</a>)', re.DOTALL)

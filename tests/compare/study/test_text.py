@@ -98,7 +98,8 @@ def test_figures_and_tables_are_numbered_each_on_its_own_and_named_before_they_c
     table = '{{ table(rows("moves"), {"mesh": "plan"}, name="steps", caption="Steps.") }}'
     text = fill_in('See {{ see("moves") }} and {{ see("steps") }}.\n\n' + table + '\n\n{{ figure("moves") }}')
     assert text.startswith("See [figure 1](#figure-1) and [table 1](#table-1).")
-    assert fill_in('Bytes.\n{{ see("steps") }} has them.\n\n' + table).startswith("Bytes.\n[Table 1](#table-1) has them.")
+    begun = fill_in('Bytes.\n{{ see("steps") }} has them.\n\n' + table)
+    assert begun.startswith("Bytes.\n[Table 1](#table-1) has them.")
     assert text.endswith(
         '<a id="figure-1"></a>[![What moves](figures/moves.svg)](figures/moves.svg)\n\n**Figure 1.** What moves'
     )
