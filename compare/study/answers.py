@@ -127,7 +127,7 @@ FORMATS: Mapping[str, Callable[..., str]] = {
 
 _ENDINGS = (
     ("_bytes", bytes_text), ("bytes_per_token", bytes_text), ("_bytes_after", bytes_text), ("_ns", time_text),
-    ("_share", percent), ("_over_inherent", ratio), ("_over_fastest", ratio), ("_times", ratio),
+    ("_share", percent), ("_over_inherent", ratio), ("_over_floor", ratio), ("_over_fastest", ratio), ("_times", ratio),
 )  # fmt: skip
 
 
