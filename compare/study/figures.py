@@ -13,7 +13,7 @@ from compare.render.figures import STYLE
 from compare.render.picture import Picture
 from compare.study.answers import Answer
 from compare.study.growth import batches, chips, sequences
-from compare.study.programs import energy, witnesses
+from compare.study.programs import cache, energy, witnesses
 from compare.study.steps import bubbles, frameworks, hidden, plans, slices
 from compare.study.traffic import demand, links, messages, moves, pairs, windows
 
@@ -21,7 +21,7 @@ _DRAW: Mapping[str, Callable[[Answer], Picture]] = {
     draw.__name__: draw
     for draw in (
         moves, messages, demand, windows, pairs, links, hidden, bubbles, sequences, batches, chips, frameworks,
-        witnesses, plans, slices, energy,
+        witnesses, cache, plans, slices, energy,
     )
 }  # fmt: skip
 

@@ -83,7 +83,7 @@ def chips(answer: Answer) -> Picture:
                     label = f"{title}, {each.number('devices'):.0f} chips"
                     panel.plot([rate], [place], marker, color=colour, markersize=4.5, label=label,
                                markerfacecolor=colour if at else "white")  # fmt: skip
-                    left = rate <= min(rates)
+                    left = at == rates.index(min(rates))
                     panel.annotate(str(each.mesh), (rate, place), (-5 if left else 5, 0), textcoords="offset points",
                                    ha="right" if left else "left", va="center", fontsize=6,
                                    color=plan_colour(str(each.mesh)), weight="bold")  # fmt: skip

@@ -78,7 +78,7 @@ def save_traces(study: Study, runs: Path) -> None:
             argv = ["-m", "compare.export", str(folders[trace.run]), "--to", "ccl-bench", *words]
             if subprocess.run([sys.executable, *argv], check=False, stdout=subprocess.DEVNULL).returncode:
                 raise StudyError(f"compare.export could not write the trace of {trace.run}")
-            for made in Path(scratch, "out").iterdir():
+            for made in filter(Path.is_dir, Path(scratch, "out").iterdir()):  # not the file that says what it is
                 for large in made.glob("*.trace.json"):  # its packed copy stays
                     large.unlink()
                 shutil.rmtree(study.folder / TRACES / made.name, ignore_errors=True)

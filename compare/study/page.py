@@ -21,6 +21,8 @@ _FIGURE = re.compile(
 )
 _TABLE = re.compile(r"<table>(.*?)</table>", re.DOTALL)
 _CAPTION = re.compile(r'<p><a id="(table-\d+)"></a>(<strong>Table .*?)</p>\s*(<div class="scroll".*?</div>)', re.DOTALL)
+_LONG_CELL = re.compile(r"<td>(?=[^<]{20})")
+"""Of words, which may be broken."""
 _NUMBER = re.compile(r"Table \d+(?=\.)")
 _MARKDOWN_LINK = re.compile(r'(<a href="(?!https?:)[^"#]*\.md(?:#[^"]*)?">.*?)(</a>)', re.DOTALL)
 
@@ -86,8 +88,8 @@ def _figure(found: re.Match[str], pictures: Mapping[str, Picture]) -> str:
 def _region(found: re.Match[str]) -> str:
     """A table in a region that scrolls, with the keyboard too."""
     label = _NUMBER.findall(found.string, 0, found.start())[-1:] or ["Table"]
-    table = f"<table>{_scopes(found[1])}</table>"
-    return f'<div class="scroll" role="region" tabindex="0" aria-label="{label[0]}">{table}</div>'
+    inside = _scopes(_LONG_CELL.sub('<td class="long">', found[1]))
+    return f'<div class="scroll" role="region" tabindex="0" aria-label="{label[0]}"><table>{inside}</table></div>'
 
 
 def _table(found: re.Match[str]) -> str:

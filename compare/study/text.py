@@ -97,7 +97,8 @@ class Text:
             if match[1] not in self.numbers:
                 raise StudyError(f"the text refers to {match[1]}, which is no figure or table of it")
             kind, _, number = self.numbers[match[1]].partition("-")
-            return f"[{kind} {number}](#{kind}-{number})"
+            begins = match.string[: match.start()].rstrip("* \n")[-1:] in (".", "")
+            return f"[{kind.capitalize() if begins else kind} {number}](#{kind}-{number})"
 
         return re.sub(_SEE.format("(.*?)"), link, words)
 

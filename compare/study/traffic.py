@@ -33,6 +33,9 @@ from compare.study.sheet import (
 
 Numbers = NDArray[np.float64]
 
+LEAST_BYTES = 1000
+"""Of a link that is drawn: the few bytes that choose a token would take half of the axis."""
+
 
 def moves(answer: Answer) -> Picture:
     """What each parallelism has to move for one token: a row for each plan, a mark for each parallelism."""
@@ -231,7 +234,7 @@ def links(answer: Answer) -> Picture:
     rows = {model: distinct(answer.where(model=model), "mesh", "arm") for model in models}
     sheet = Sheet("What crosses each link between neighbouring chips in one step", label=MODELLED,
                   high=sum(0.19 * len(each) + 0.75 for each in rows.values()) + 0.4)  # fmt: skip
-    crossed = [value for value in answer.numbers("routed_bytes") if value > 0]
+    crossed = [value for value in answer.numbers("routed_bytes") if value > LEAST_BYTES]
     top = 0.3
     for model in models:
         height = 0.19 * len(rows[model])
@@ -240,7 +243,7 @@ def links(answer: Answer) -> Picture:
             for row, (mesh, arm) in enumerate(rows[model]):
                 title, colour, marker = ARMS[arm]
                 here = answer.where(model=model, mesh=mesh, arm=arm, phase=phase).numbers("routed_bytes")
-                amounts = [value for value in here if value > 0]
+                amounts = [value for value in here if value > LEAST_BYTES]
                 panel.plot(amounts, [row] * len(amounts), marker, color=colour, markersize=4, alpha=0.6, label=title)
             _log_bytes(panel, min(crossed), max(crossed))
             names = [f"{mesh}  {ARMS[arm][0]}" for mesh, arm in rows[model]]
@@ -250,5 +253,5 @@ def links(answer: Answer) -> Picture:
         top += height + 0.75
     sheet.add_legend(columns=2)
     return sheet.save("links", "Bytes that cross each link between two neighbouring chips in one direction in a step, "
-                      "by the routes of the model; a mark for each link, logarithmic; links that carry nothing are "
-                      "left out")  # fmt: skip
+                      "by the routes of the model; a mark for each link, logarithmic; links that carry less than "
+                      "1 kB are left out")  # fmt: skip

@@ -1,15 +1,17 @@
 """The data of a study: which runs are in it, and what each combination of its file came to."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from compare.query import query_runs
 from compare.study.errors import StudyError
-from compare.study.make import save_data
+from compare.study.make import save_data, save_traces
 from compare.study.spec import Study, read_study
 from tests.compare.query.run_folders import write_run
+from tests.places import ROOT
 
 FILE = """
 topology = "v6e:2x4"
@@ -80,3 +82,34 @@ def test_a_step_in_two_groups_would_count_twice_and_is_refused(tmp_path: Path) -
 def test_cases_that_are_not_compiled_are_said(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"sweep\.json cannot be read: .*; compile the cases first"):
         save_data(write_study(tmp_path), tmp_path / "runs")
+
+
+TRACE = """
+[[group]]
+name = "one"
+models = ["tiny"]
+meshes = ["tp8"]
+[[trace]]
+run = "example"
+arm = "jax"
+phase = "decode"
+"""
+
+
+def test_a_trace_ships_packed_with_its_workload_card_and_program(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(TRACE)
+    runs = tmp_path / "runs"
+    shutil.copytree(ROOT / "docs/example-run", runs / "one/b8-s1024/example")
+    row = {"model": "tiny", "mesh": "tp8", "status": "done", "error": "", "folder": "example"}
+    (runs / "one/b8-s1024/sweep.json").write_text(json.dumps({"results": [row]}))
+    study = read_study(tmp_path / "study.toml")
+    save_traces(study, runs)
+    (folder,) = (tmp_path / "traces").iterdir()
+    assert folder.name == "llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4-jax-decode-tpu"
+    assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()) == [
+        "gzip/host0.trace.json.gz", f"{folder.name}.yaml", "program/case.json",
+        "program/jax/decode/tpu/about.json", "program/jax/decode/tpu/optimized.hlo.gz",
+    ]  # fmt: skip
+    (tmp_path / "study.toml").write_text(TRACE.replace("example", "another"))
+    with pytest.raises(StudyError, match="no run is named another, of which a trace is asked for"):
+        save_traces(read_study(tmp_path / "study.toml"), runs)

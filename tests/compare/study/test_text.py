@@ -98,6 +98,8 @@ def test_figures_and_tables_are_numbered_each_on_its_own_and_named_before_they_c
     table = '{{ table(rows("moves"), {"mesh": "plan"}, name="steps", caption="Steps.") }}'
     text = fill_in('See {{ see("moves") }} and {{ see("steps") }}.\n\n' + table + '\n\n{{ figure("moves") }}')
     assert text.startswith("See [figure 1](#figure-1) and [table 1](#table-1).")
+    begun = fill_in('Bytes.\n{{ see("steps") }} has them.\n\n' + table)
+    assert begun.startswith("Bytes.\n[Table 1](#table-1) has them.")
     assert text.endswith(
         '<a id="figure-1"></a>[![What moves](figures/moves.svg)](figures/moves.svg)\n\n**Figure 1.** What moves'
     )
@@ -153,6 +155,13 @@ def test_the_page_has_contents_regions_scopes_and_captions():
     assert '<th scope="col">plan</th>' in page
     assert '<th scope="row">tp8</th>' in page
     assert '<a href="../model.md#what">the model (Markdown)</a>' in page
+
+
+def test_a_cell_of_many_words_may_be_broken():
+    table = "| plan | says |\n|---|---|\n| tp8 | 4 × copy of bf16[32,8] in layer.mlp.up |\n| tp4 | all-gather |\n"
+    page = make_page(table, title="A", pictures={})
+    assert '<td class="long">4 × copy of bf16[32,8] in layer.mlp.up</td>' in page
+    assert "<td>all-gather</td>" in page
 
 
 def test_the_page_fetches_nothing_and_links_its_pictures_in_full_size():

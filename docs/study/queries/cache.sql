@@ -1,0 +1,51 @@
+-- What each way to write and read the cache costs a decode step (8 chips), and where all layers' caches are copied in each layer.
+WITH copies AS (
+    SELECT
+        o.run, o.arm, o.cell, sum(o.time_ns) AS copy_ns, sum(o.memory_bytes) AS copy_bytes,
+        sum(o.executions) >= any_value(r.layers / r.pp) AS in_each_layer
+    FROM operations AS o -- the ten longest
+    JOIN runs AS r USING (run)
+    WHERE o.phase = 'decode' AND o.opcode = 'copy' AND array_to_string(o.tensors, ' ') LIKE '%cache.%'
+        AND regexp_extract(o.shape, '\[(\d+),', 1)::BIGINT >= r.layers / r.pp -- not of one layer alone
+    GROUP BY ALL
+),
+programs AS (
+    SELECT
+        t.run, t.model, t.mesh, t.arm, t.cell, s.step_ns, t.emitted_over_inherent,
+        CASE WHEN t.cell LIKE 'tpu+cache-%' THEN replace(t.cell, 'tpu+cache-', '') END AS way,
+        coalesce(c.in_each_layer, false) AS in_each_layer, c.copy_ns, c.copy_bytes
+    FROM totals AS t
+    JOIN times AS s
+        ON (s.run, s.phase, s.arm, s.cell) = (t.run, t.phase, t.arm, t.cell)
+        AND s.split_by = 'all' AND s.source = 'modelled'
+    LEFT JOIN copies AS c ON (c.run, c.arm, c.cell) = (t.run, t.arm, t.cell)
+    WHERE t.phase = 'decode' AND t.topology = 'v6e:2x4' AND t.batch = 8 AND t.seq = 1024
+        AND t.model IN ('llama-3.1-8b', 'qwen3-4b')
+        AND (t.cell IN ('tpu', 'tpu+unrolled', 'hf-torchxla', 'tunix+norm') OR t.cell LIKE 'tpu+cache-%')
+),
+compared AS (
+    SELECT p.*, p.step_ns / d.step_ns AS step_times, d.step_ns AS default_step_ns, d.emitted_over_inherent AS default_over_inherent
+    FROM programs AS p
+    JOIN programs AS d ON (d.run, d.arm, d.cell) = (p.run, p.arm, 'tpu')
+)
+SELECT
+    model, arm, mesh, any_value(default_step_ns) AS step_ns,
+    max(step_times) FILTER (way = 'select') AS select_times, max(step_times) FILTER (way = 'slice') AS slice_times,
+    max(step_times) FILTER (way = 'index') AS index_times, max(step_times) FILTER (way = 'written') AS written_times,
+    max(step_times) FILTER (way = 'written-index') AS written_index_times,
+    coalesce(string_agg(way, ', ' ORDER BY way) FILTER (in_each_layer AND way IS NOT NULL), 'none') AS copied_by,
+    bool_or(in_each_layer) FILTER (cell = 'tpu') AS default_copies,
+    coalesce(bool_or(in_each_layer) FILTER (way = 'index'), false) AS index_copies,
+    bool_or(in_each_layer) FILTER (way = 'written-index') AS written_index_copies,
+    max(copy_bytes) FILTER (way = 'written-index') AS written_index_copy_bytes,
+    max(copy_ns) FILTER (way = 'written-index') AS written_index_copy_ns,
+    max(step_times * default_step_ns) FILTER (way = 'written-index') AS written_index_step_ns,
+    max(emitted_over_inherent / default_over_inherent) FILTER (way = 'index') AS index_sent_times,
+    max(step_ns) FILTER (cell = 'tpu+unrolled') AS unrolled_step_ns,
+    bool_or(in_each_layer) FILTER (cell = 'tpu+unrolled') AS unrolled_copies,
+    max(step_ns) FILTER (cell IN ('hf-torchxla', 'tunix+norm')) AS witness_step_ns,
+    bool_or(in_each_layer) FILTER (cell IN ('hf-torchxla', 'tunix+norm')) AS witness_copies
+FROM compared
+GROUP BY ALL
+HAVING written_index_times IS NOT NULL
+ORDER BY model, arm, mesh DESC
