@@ -181,7 +181,7 @@ def test_only_rendering_draws():
 
 def test_tables_are_made_of_timelines_and_to_be_drawn():
     users = {file.relative_to(ROOT / "compare").parts[0] for file in files("compare") if "pandas" in set(imports(file))}
-    assert users <= {"timing", "render", *SLICES}
+    assert users <= {"timing", "render", "user_program", *SLICES}
 
 
 def test_a_timeline_knows_no_case_and_reads_no_environment():

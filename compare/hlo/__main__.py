@@ -2,15 +2,10 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from compare.run.cli.axes_options import add_axes, axes_of, hint_axes
 from compare.run.cli.names_options import add_names, names_of
 from meshes.process.command_line import Parser, print_json, run_command
-
-if TYPE_CHECKING:
-    from compare.hlo.collective import Collective
-    from compare.user_program.step_time import StepTime
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -18,7 +13,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(argv)
 
-    from compare.hlo.collective import ORDERS, sort_rows
+    from compare.hlo.collective import ORDERS
+    from compare.render.time.speed.readings import print_readings, readings_to_json
     from compare.user_program.readings import is_of_run, read_program, read_run_programs, time_step
     from compare.user_program.saved_program import is_saved
 
@@ -37,35 +33,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         else [read_program(options.file, axes=axes, names=names)]
     )
     order = options.sort or ORDERS[1 if options.time else 0]
-    ordered = {reading.name: sort_rows(reading.rows, by=order) for reading in readings}
     times = {reading.name: time_step(reading, topology=options.topology) for reading in readings if options.time}
     if options.json:
-        listed = {name: _to_json(rows, times.get(name)) for name, rows in ordered.items()}
-        print_json(listed if readings[0].name else listed[""])
+        print_json(readings_to_json(readings, order=order, times=times))
     else:
-        from compare.render.collectives_table import compiled_text, print_rows
-        from compare.render.time.program_step import print_step
-
-        for reading in readings:
-            if reading.name:
-                print(f"{reading.name}:")
-            print_rows(ordered[reading.name], how=compiled_text(reading.compiled), notes=reading.notes)
-            if options.time:
-                print()
-                print_step(times[reading.name])
+        print_readings(readings, order=order, times=times)
     if not is_run and not is_saved(Path(options.file)):
         hint_axes(options, [row.axes for row in readings[0].rows])
     return 0
-
-
-def _to_json(rows: "Sequence[Collective]", time: "StepTime | None") -> object:
-    """The rows; with a modelled step an object of three."""
-    listed = [row.public() for row in rows]
-    if time is None:
-        return listed
-    from compare.report.model.codec import encode
-
-    return {"collectives": listed, "time": encode(time.summary), "operations": [encode(row) for row in time.operations]}
 
 
 def _parser() -> Parser:
@@ -74,11 +49,11 @@ def _parser() -> Parser:
         description="The collectives of compiled HLO text: compiled.as_text(), or a file of --xla_dump_hlo_as_text.",
         epilog="example: python -m compare.hlo optimized.hlo.gz --axes data=2,tensor=4 --json",
     )
-    file_help = (
-        "HLO text, also gzipped; - reads it from standard input; a folder written by table.save(), which records the "
-        "mesh axes; a run folder, or one program of it (RUN/jax/prefill/tpu)"
-    )
-    parser.add_argument("file", metavar="FILE", help=file_help)
+    parser.add_argument(
+        "file", metavar="FILE",
+        help="HLO text, also gzipped; - reads it from standard input; a folder written by table.save(), which records "
+        "the mesh axes; a run folder, or one program of it (RUN/jax/prefill/tpu)",
+    )  # fmt: skip
     add_axes(parser)
     add_names(parser)
     for word in ("arm", "phase", "cell"):
@@ -92,10 +67,9 @@ def _parser() -> Parser:
         help="of --time: the TPU slice that the program was compiled for, like v6e:2x4, where that is not recorded",
     )  # fmt: skip
     parser.add_argument(
-        "--sort",
-        choices=("program", "step"),
+        "--sort", choices=("program", "step"),
         help="order of the rows: as in the program, or most bytes of a step first (default with --time)",
-    )
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print the rows as JSON, of a run folder by program")
     return parser
 

@@ -68,7 +68,10 @@ def describe_step(
     tracks = DeviceTracks.of(timeline)
     text = ProgramText(
         module,
-        parameters={number: item.op_name for number, item in module.entry.parameters.items() if item.op_name},
+        # The program's text escapes quotation marks: weights[\\'mlp\\'].
+        parameters={
+            number: item.op_name.replace("\\'", "'") for number, item in module.entry.parameters.items() if item.op_name
+        },
         caches=module.aliased_parameters,
         names=names,
     )

@@ -74,9 +74,9 @@ def test_a_scope_that_is_only_the_neighbours_is_marked_and_the_mark_explained(tm
     nameless = replace(rows(GATHER)[0], inferred=("scope",))
     diff = diff_report(match(before, [*before, nameless]), names=("a", "b"), axes=AXES)
     (line,) = difference_lines(diff)
-    assert (line.scope, line.op_name) == ("~layer.mlp.down", "layer.mlp.down/dot_general")
+    assert (line.scope, line.op_name) == ("≈layer.mlp.down", "layer.mlp.down/dot_general")
     text = print_text(diff, tmp_path)
-    assert "~: not its own, but the nearest instruction's." in text
+    assert "≈: not its own, but the nearest instruction's." in text
 
 
 pages = {
