@@ -30,16 +30,35 @@ programs AS (
         AND t.model IN ('llama-3.1-8b', 'qwen3-4b')
         AND (t.cell IN ('tpu', 'tpu+unrolled', 'hf-torchxla', 'tunix+norm') OR t.cell LIKE 'tpu+cache-%')
 ),
+drawn AS (
+    SELECT run, arm, cell, errors, draw, drawn_ns
+    FROM "step-draws"
+    WHERE phase = 'decode' AND topology = 'v6e:2x4' AND batch = 8 AND seq = 1024 AND model IN ('llama-3.1-8b', 'qwen3-4b')
+        AND cell IN ('tpu', 'tpu+cache-written-index')
+),
+-- In how many draws it is slower when it is written by index and then read.
+shares AS (
+    SELECT a.run, a.arm, a.errors, avg(CASE WHEN a.drawn_ns > b.drawn_ns THEN 1 ELSE 0 END) AS share
+    FROM drawn AS a
+    JOIN drawn AS b ON (b.run, b.arm, b.cell, b.errors, b.draw) = (a.run, a.arm, 'tpu', a.errors, a.draw)
+    WHERE a.cell = 'tpu+cache-written-index'
+    GROUP BY ALL
+),
+held AS (SELECT run, arm, min(share) AS slower_share FROM shares GROUP BY ALL),
 compared AS (
-    SELECT p.*, p.step_ns / d.step_ns AS step_times, d.step_ns AS default_step_ns, d.emitted_over_inherent AS default_over_inherent
+    SELECT
+        p.*, p.step_ns / d.step_ns AS step_times, d.step_ns AS default_step_ns, h.slower_share,
+        d.emitted_over_inherent AS default_over_inherent
     FROM programs AS p
     JOIN programs AS d ON (d.run, d.arm, d.cell) = (p.run, p.arm, 'tpu')
+    LEFT JOIN held AS h ON (h.run, h.arm) = (p.run, p.arm)
 )
 SELECT
     model, arm, mesh, any_value(default_step_ns) AS step_ns,
     max(step_times) FILTER (way = 'select') AS select_times, max(step_times) FILTER (way = 'slice') AS slice_times,
     max(step_times) FILTER (way = 'index') AS index_times, max(step_times) FILTER (way = 'written') AS written_times,
     max(step_times) FILTER (way = 'written-index') AS written_index_times,
+    any_value(slower_share) AS slower_share,
     coalesce(string_agg(way, ', ' ORDER BY way) FILTER (in_each_layer AND way IS NOT NULL), 'none') AS copied_by,
     bool_or(in_each_layer) FILTER (cell = 'tpu') AS default_copies,
     coalesce(bool_or(in_each_layer) FILTER (way = 'index'), false) AS index_copies,

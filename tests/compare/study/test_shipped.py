@@ -44,7 +44,7 @@ def test_the_page_has_the_same_text_and_every_picture():
 
     page = (FOLDER / "study.html").read_text()
     assert without_pictures(page) == without_pictures(make_page(text, title=study.title, pictures=made.pictures))
-    assert page.count('src="data:image/svg+xml;base64,') == len(made.pictures) == text.count("](figures/")
+    assert page.count('src="data:image/svg+xml;base64,') == len(made.pictures) == text.count(".svg)](figures/")
     assert {f"{name}.svg" for name in made.pictures} <= {path.name for path in (FOLDER / "figures").iterdir()}
     assert not re.search(r'src="(?!data:)', page)
 
