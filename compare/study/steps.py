@@ -1,7 +1,7 @@
 """Figures of where a step's time goes, what the framework adds, and which plan is the fastest."""
 
 import numpy as np
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MultipleLocator, NullLocator
 
 from compare.render.figures import COMPUTE, INK
 from compare.render.picture import Picture
@@ -157,6 +157,7 @@ def bubbles(answer: Answer) -> Picture:
                 panel.plot([each.number("gpipe_share")], [row], "|", color=INK, markersize=16,
                            label="share of the ticks, (p − 1)/(m + p − 1)")  # fmt: skip
         panel.set_xlim(0, None)
+        panel.xaxis.set_major_locator(MultipleLocator(0.05))
         panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
         names = [f"{pp} stages, {microbatches} microbatches" for pp, microbatches in shown]
         name_rows(panel, [] if number else names, rows=len(names))

@@ -4,6 +4,7 @@ WITH files(name, lines, says) AS (
     SELECT 'cases', count(*), 'a combination that the study asked for, and what it came to' FROM cases UNION ALL
     SELECT 'totals', count(*), 'a program: its bytes by verdict, and its modelled energy' FROM totals UNION ALL
     SELECT 'times', count(*), 'a program''s modelled step, whole or one part of it' FROM times UNION ALL
+    SELECT 'operations', count(*), 'one of the ten longest operations of a program' FROM operations UNION ALL
     SELECT 'inherent', count(*), 'a collective that a plan requires' FROM inherent UNION ALL
     SELECT 'collectives', count(*), 'a collective of a program' FROM collectives UNION ALL
     SELECT 'messages', count(*), 'messages of one kind and shape' FROM messages UNION ALL
