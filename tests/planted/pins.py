@@ -32,6 +32,8 @@ TURNED_TORCH = (
     "decoder/attention.py",
     "return torch.cat([left * cos - right * sin, right * cos + left * sin], dim=-1).to(x.dtype)",
 )
+SELECT_JAX = ("decoder/cache.py", "return jnp.where((jnp.arange(layer.shape[2]) == place)[:, None], token, layer)")
+SELECT_TORCH = ("decoder/cache.py", "return torch.where((places == place)[:, None], token, layer)")
 READ_JAX = ("decoder/cache.py", 'return layout.place(keys, "stages batch positions kv_heads head_dim")')
 WRITE_JAX = "return layout.place(jax.lax.dynamic_update_slice(cache, layout.place(piece, dims), at), CACHE_DIMS)"
 READ_TORCH = (
@@ -140,13 +142,22 @@ DEFECTS = (
         what="keys and values that are read from the cache are pinned whole over their heads",
         phase="decode",
         sites={
-            "jax": Site("decoder/cache.py", READ_JAX[1], READ_JAX[1].replace("positions kv_heads", "positions _")),
+            "jax": Site(*READ_JAX, READ_JAX[1].replace("positions kv_heads", "positions _"), reported=SELECT_JAX),
             "torchxla": Site(
-                "decoder/cache.py", READ_TORCH[1], READ_TORCH[1].replace("positions kv_heads", "positions _")
+                *READ_TORCH, READ_TORCH[1].replace("positions kv_heads", "positions _"), reported=SELECT_TORCH
             ),
         },
-        rows=(Row("layer.attention.core", "all-gather@tp", "4", "3/4·4·256·8·32·2", "induced cache-gather"),),
-        why="A cache that a token is written into is still the cache.",
+        rows=(
+            Row(
+                "layer.attention.core",
+                "all-gather@tp",
+                "8",
+                # In each of 2 layers keys and values: 256 places of the cache, and the new token to put among them.
+                "1/8·4·3/4·4·256·8·32·2 + 1/8·4·3/4·4·8·32·2",
+                {"induced cache-gather": "4·3/4·4·256·8·32·2", "induced activation-gather": "4·3/4·4·8·32·2"},
+            ),
+        ),
+        why="Cache and token are both wanted whole where one is put into the other; the token is no cache yet.",
     ),
     Defect(
         name="cache-whole-at-the-end",
@@ -174,29 +185,8 @@ DEFECTS = (
         setting=CP_TP,
         phase="decode",
         sites={
-            "jax": Site("decoder/cache.py", READ_JAX[1], READ_JAX[1].replace("batch positions", "batch _")),
-        },
-        rows=(Row("layer.attention.core", "all-gather@cp", "4", "1/2·8·256·2·32·2", "induced cache-gather"),),
-        gone=(("layer.attention.core", "all-reduce@cp"),),
-        unserved={"layer.attention.core all-reduce@cp": "2·8·4·34·4"},
-        why="Each rank then has all positions, and nothing is left to merge.",
-    ),
-    Defect(
-        name="cache-whole-over-cp-torch",
-        chapter="Pins",
-        what="the same in PyTorch, which selects the place of the new token by a mask",
-        setting=CP_TP,
-        phase="decode",
-        sites={
-            "torchxla": Site(
-                "decoder/cache.py",
-                READ_TORCH[1],
-                READ_TORCH[1].replace("batch positions", "batch _"),
-                reported=(
-                    "decoder/cache.py",
-                    "return torch.where((places == place)[:, None], token, layer)",
-                ),
-            )
+            "jax": Site(*READ_JAX, READ_JAX[1].replace("batch positions", "batch _"), reported=SELECT_JAX),
+            "torchxla": Site(*READ_TORCH, READ_TORCH[1].replace("batch positions", "batch _"), reported=SELECT_TORCH),
         },
         rows=(
             Row(
@@ -210,7 +200,8 @@ DEFECTS = (
         ),
         gone=(("layer.attention.core", "all-reduce@cp"),),
         unserved={"layer.attention.core all-reduce@cp": "2·8·4·34·4"},
-        why="As in JAX; the mask, of more than one predicate of a device, is data.",
+        why="Each rank then has all positions, and nothing is left to merge; the mask, of more than one predicate of a "
+        "device, is data.",
     ),
     Defect(
         name="ids-whole",

@@ -152,8 +152,8 @@ class Layout:
 
     @property
     def tick_form(self) -> str:
-        """How ticks are written: in a `scan`, or `unrolled`."""
-        return self.case.loop
+        """How ticks are written: in a `scan`, or `unrolled`; a single one needs no loop."""
+        return self.case.loop if self.case.microbatches + self.case.mesh.pp > 2 else "unrolled"
 
     def cache_slot(self, tick: Int[Tensor, ""]) -> Int[Tensor, ""]:
         """The slot of the cache that every stage uses in that tick."""
