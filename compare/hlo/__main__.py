@@ -33,7 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         else [read_program(options.file, axes=axes, names=names)]
     )
     order = options.sort or ORDERS[1 if options.time else 0]
-    times = {reading.name: time_step(reading, topology=options.topology) for reading in readings if options.time}
+    topology = options.topology or (options.mesh or "").partition("@")[2]
+    times = {reading.name: time_step(reading, topology=topology) for reading in readings if options.time}
     if options.json:
         print_json(readings_to_json(readings, order=order, times=times))
     else:
@@ -64,7 +65,8 @@ def _parser() -> Parser:
     )  # fmt: skip
     parser.add_argument(
         "--topology", metavar="NAME", default="",
-        help="of --time: the TPU slice that the program was compiled for, like v6e:2x4, where that is not recorded",
+        help="of --time: the TPU slice that the program was compiled for, like v6e:2x4, where that is not recorded "
+        "(--mesh tp8@v6e:2x4 says it, too)",
     )  # fmt: skip
     parser.add_argument(
         "--sort", choices=("program", "step"),

@@ -49,7 +49,10 @@ def model_program(
     is empty, `MeshError` for one that does not exist, `TimingError` where the program does not fit it, or has no times.
     """
     if not topology:
-        raise WorkError("for which TPU this program was compiled is not recorded; name it, like topology v6e:2x4")
+        raise WorkError(
+            "for which TPU slice this program was compiled is not recorded; write --topology v6e:2x4 "
+            "(in Python topology='v6e:2x4')"
+        )
     slice_ = Topology.parse(topology)
     timeline, hardware = model_in_order(module, rows, slice_), Hardware.of(slice_.generation)
     return describe_step(timeline, module, rows, hardware=hardware, axes=axes, names=names)

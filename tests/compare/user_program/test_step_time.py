@@ -63,7 +63,7 @@ def test_the_longest_come_first_and_name_what_they_read(table):
 @pytest.mark.parametrize(
     ("topology", "said"),
     [
-        ("", "for which TPU this program was compiled is not recorded"),
+        ("", "for which TPU slice this program was compiled is not recorded"),
         ("v6e:4x4", "the program is for 8 devices, and v6e:4x4 has 16"),
         ("v6e:2x9", "v6e:2x9"),
     ],
@@ -82,6 +82,13 @@ def test_with_time_the_rows_with_most_bytes_come_first(tmp_path, capsys):
     assert main([str(path), "--axes", "tp=8", "--json", "--time", "--topology", "v6e:2x4"]) == 0
     payloads = [row["payload_bytes"] for row in json.loads(capsys.readouterr().out)["collectives"]]
     assert payloads == [2 * 8192 * 8192, 16]
+
+
+def test_a_mesh_with_its_slice_says_for_what_the_program_was_compiled(tmp_path, capsys):
+    path = tmp_path / "own.hlo"
+    path.write_text(TEXT)
+    assert main([str(path), "--mesh", "tp8@v6e:2x4", "--json", "--time"]) == 0
+    assert json.loads(capsys.readouterr().out)["time"]["per_step"]["compute_ns"] == pytest.approx(COPY_NS, rel=2e-3)
 
 
 def test_a_slice_without_a_time_is_refused(tmp_path, capsys):
