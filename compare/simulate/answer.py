@@ -3,7 +3,8 @@
 from dataclasses import dataclass, replace
 
 from compare.simulate.request import Request
-from compare.timing.network.astra_sim.replay import count_cycles, time_messages
+from compare.timing.network.astra_sim import replay
+from compare.timing.network.engine.pairs import time_messages
 from compare.timing.network.native import times
 
 
@@ -43,11 +44,11 @@ def answer_request(request: Request) -> Answer:
     machine, collective = request.machine, request.collective
     if request.as_astra_sim:
         if collective is None:
-            ticks = time_messages(machine, request.messages, aware=request.aware)
+            ticks = replay.time_messages(machine, request.messages, aware=request.aware)
             return Answer(as_astra_sim=True, total=max(ticks), arrivals=ticks)
-        return Answer(as_astra_sim=True, total=max(count_cycles(machine, collective, aware=request.aware)))
+        return Answer(as_astra_sim=True, total=max(replay.count_cycles(machine, collective, aware=request.aware)))
     if collective is None:
-        arrivals = tuple(times.time_messages(machine, request.messages))
+        arrivals = tuple(time_messages(machine, request.messages))
         return Answer(as_astra_sim=False, total=max(arrivals), arrivals=arrivals)
     total = times.time_collective(machine, collective)
     passes = times.list_passes(machine, collective, collective.num_bytes / machine.chunks)

@@ -1,11 +1,11 @@
-"""What a collective or messages cost on a machine: phases over its dims, chunks behind each other."""
+"""What a collective costs on a machine: phases over its dims, chunks behind each other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from compare.timing.errors import TimingError
-from compare.timing.network.machines.collective import Collective, Message
+from compare.timing.network.machines.collective import Collective
 from compare.timing.network.machines.machine import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -17,7 +17,6 @@ from compare.timing.network.machines.machine import (
     Dim,
     Machine,
 )
-from compare.timing.network.native.loads import route_links
 from compare.timing.network.native.steps import Step, list_steps
 from compare.timing.network.queues import Visit, serve_chunks
 
@@ -155,29 +154,3 @@ def _list_groups(machine: Machine, rank: int) -> str:
         groups.append(f"{words} (dim {index})")
         stride *= dim.size
     return ", ".join(groups) + ", or all ranks of several dims" * (len(groups) > 1)
-
-
-def time_messages(machine: Machine, messages: Sequence[Message]) -> list[float]:
-    """When each arrives, in ns, if all are sent at once.
-
-    Each goes through the dims in order, and waits for the busiest link on its way, which carries everybody's bytes.
-    """
-    carried: dict[tuple[int, tuple[int, ...], int, int], float] = {}
-    ways = []
-    for message in messages:
-        message.check(machine)
-        here, there = list(machine.coordinates(message.source)), machine.coordinates(message.target)
-        way = []
-        for index, dim in enumerate(machine.dims):
-            for link in route_links(dim, here[index], there[index]):
-                line = (index, (*here[:index], *here[index + 1 :]), *link)
-                carried[line] = carried.get(line, 0.0) + message.num_bytes
-                way.append(line)
-            here[index] = there[index]
-        ways.append(way)
-    return [
-        machine.launch_ns
-        + sum(machine.dims[line[0]].latency_ns for line in way)
-        + max(carried[line] / machine.dims[line[0]].bytes_per_ns for line in way)
-        for way in ways
-    ]

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from compare.timing.errors import TimingError
+from compare.timing.network.engine.pairs import time_messages
 from compare.timing.network.machines.collective import Collective, Message
 from compare.timing.network.machines.machine import (
     ALL_GATHER,
@@ -29,7 +30,7 @@ from compare.timing.network.machines.machine import (
     Machine,
 )
 from compare.timing.network.machines.words import parse_algorithm
-from compare.timing.network.native.times import list_passes, time_collective, time_messages
+from compare.timing.network.native.times import list_passes, time_collective
 
 S = 2_400
 
@@ -124,10 +125,21 @@ def test_messages_take_the_true_way_and_share_links():
     torus = machine_of((RING, 4), (RING, 2))
     # (0,0) to (2,1): two hops and one.
     assert arrivals(torus, [(0, 6, S)]) == [300 + S]
-    # 0 to 2 and 1 to 2 on a ring of 4: both over the link from 1 to 2.
-    assert arrivals(machine_of((RING, 4)), [(0, 2, S), (1, 2, S)]) == [200 + 2 * S, 100 + 2 * S]
+    # 0 to 2 and 1 to 2 on a ring of 4: both over the link from 1 to 2, which carries bytes from 100 on, without a pause,
+    # until both have arrived.  The second has it alone for 100 ns; then each has half, and the second arrives when as
+    # much of the first is left.
+    assert arrivals(machine_of((RING, 4)), [(0, 2, S), (1, 2, S)]) == [100 + 2 * S, 2 * S]
     # Incast: three senders share the link from the switch.
     assert arrivals(machine_of((SWITCH, 4)), [(0, 3, S), (1, 3, S), (2, 3, S)]) == [200 + 3 * S] * 3
+
+
+def test_messages_of_different_sizes_share_a_link_until_the_smaller_has_gone():
+    """400 and 100 bytes from one rank to its neighbour: half each until 200, when the smaller is there, then 300 more."""
+    machine = Machine(
+        dims=(Dim(kind=RING, size=4, bytes_per_ns=1.0, latency_ns=0.0),),
+        algorithms=Algorithms.alike((parse_algorithm(RING),)),
+    )
+    assert arrivals(machine, [(0, 1, 400), (0, 1, 100)]) == [500, 200]
 
 
 @pytest.mark.parametrize(("rest", "collective", "says"), [
