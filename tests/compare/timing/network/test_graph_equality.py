@@ -7,6 +7,7 @@ program ended with status 0, and not all ranks finished.
 import csv
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,10 +45,12 @@ def write(folder: Path, run: dict[str, str]) -> None:
 
 def play(folder: Path, run: dict[str, str]) -> GraphCycles:
     write(folder, run)
-    trace = read_trace(folder)
-    machine = read_settings(folder, num_ranks=trace.graph.num_ranks)
-    aware = run["backend"] == "aware"
-    return play_graph(trace.graph, machine, tick_ps=trace.tick_ps, unnamed=trace.unnamed, aware=aware)
+    settings = read_settings(folder, num_ranks=len(json.loads(run["nodes"])))
+    trace = read_trace(folder, sizes=tuple(dim.size for dim in settings.machine.dims))
+    options = replace(settings.options, aware=run["backend"] == "aware")
+    return play_graph(
+        trace.graph, settings.machine, tick_ps=trace.tick_ps, unnamed=trace.unnamed, options=options
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("run", [run for run in RUNS if run["cycles"]], ids=lambda run: run["name"])
@@ -100,6 +103,6 @@ def test_a_machine_of_another_size(tmp_path):
     system = json.loads((tmp_path / "system.json").read_text())
     system |= {key: value[:1] for key, value in system.items() if isinstance(value, list)}
     (tmp_path / "system.json").write_text(json.dumps(system))
-    machine = read_settings(tmp_path, num_ranks=4)
+    machine = read_settings(tmp_path, num_ranks=4).machine
     with pytest.raises(TimingError, match="has 8 ranks, and the machine 4"):
         play_graph(graph, machine, tick_ps=1000)
