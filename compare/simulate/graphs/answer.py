@@ -14,7 +14,7 @@ from compare.run.folder.load_run import read_run
 from compare.run.folder.timelines import read_kept_times, read_power_file
 from compare.simulate.graphs.request import GraphRequest
 from compare.simulate.text import describe_machine
-from compare.timing.chakra.reader import Trace, find_files, read_trace
+from compare.timing.chakra.reader import Trace, build_trace, read_folder
 from compare.timing.chakra.settings import Settings, count_in_ns, count_in_ps, export_machine, read_settings
 from compare.timing.errors import TimingError
 from compare.timing.metrics.verdicts import VERDICTS
@@ -65,9 +65,10 @@ def answer_graphs(request: GraphRequest) -> int:
         subjects = list_run(request, programs)
     else:
         subjects = [read_subject(request)]
-    _note_rings(request)
-    answers = []
+    answers: list[dict[str, object]] = []
     for subject in subjects:
+        if not answers:
+            _note_rings(request)
         answer, line = _by_astra_sim(subject, request) if request.as_astra_sim else _by_engine(subject, request)
         answers.append({"program": subject.name} | answer)
         if not request.json:
@@ -90,10 +91,11 @@ def _note_rings(request: GraphRequest) -> None:
 
 def read_subject(request: GraphRequest) -> Subject:
     """The trace of a folder.  `TimingError` for what is no trace, and as astra-sim for what it cannot play."""
-    settings = _read_settings(request)
+    folder = read_folder(request.path)
+    settings = _read_settings(request, len(folder.files))
     options = replace(settings.options, aware=settings.options.aware or request.aware)
     sizes = tuple(dim.size for dim in settings.machine.dims)
-    trace = read_trace(request.path, sizes=sizes, replays=options.replays)
+    trace = build_trace(folder, sizes=sizes, replays=options.replays)
     _check_trace(request, trace, settings)
     machine, tick_ps = settings.machine, trace.tick_ps
     if request.machine is not None and request.as_astra_sim and tick_ps == 1:
@@ -106,9 +108,8 @@ def read_subject(request: GraphRequest) -> Subject:
     )  # fmt: skip
 
 
-def _read_settings(request: GraphRequest) -> Settings:
+def _read_settings(request: GraphRequest, num_ranks: int) -> Settings:
     """Those beside the trace, in its ticks; of `--machine` a machine alone, in ns."""
-    num_ranks = len(find_files(request.path)[1])
     if request.machine is None:
         return read_settings(request.path, num_ranks=num_ranks)
     machine = _find_machine(request.machine, as_astra_sim=request.as_astra_sim)

@@ -58,19 +58,33 @@ class Trace:
     """The same of ASTRA-sim: where it ends without a number."""
 
 
-def read_trace(folder: Path, *, sizes: tuple[int, ...] = (), replays: bool = False) -> Trace:
-    """sizes: of the machine's dims, by which collectives over some of them find their members.  replays: whether all
-    nodes last as their file says, and nobody meets.
+@dataclass(frozen=True, slots=True)
+class TraceFolder:
+    """The files of a folder."""
 
-    `OSError` where something is not there; `TimingError`, one line with file, rank and node, where it is damaged.
-    """
+    name: str
+    files: list[TraceFile]
+    groups: Mapping[int, tuple[int, ...]]
+
+
+def read_folder(folder: Path) -> TraceFolder:
+    """`OSError` where something is not there; `TimingError`, one line with the file, where it is damaged."""
     name, paths = find_files(folder)
     groups = read_groups(folder / GROUPS, num_ranks=len(paths))
     reader = NodeReader()
-    files = [reader.read(path) for path in paths]
+    return TraceFolder(name, [reader.read(path) for path in paths], groups)
+
+
+def build_trace(folder: TraceFolder, *, sizes: tuple[int, ...] = (), replays: bool = False) -> Trace:
+    """sizes: of the machine's dims, by which collectives over some of them find their members.  replays: whether all
+    nodes last as their file says, and nobody meets.
+
+    `TimingError`, one line with file, rank and node, where members of a collective or the ends of a message do not meet.
+    """
+    files = folder.files
     own = files[0].metadata.get(UNITS) == TICK_IS_PS
     tick_ps = 1 if own else PS
-    meetings = Meetings(groups, [] if replays else files, sizes)
+    meetings = Meetings(folder.groups, [] if replays else files, sizes)
     tables, table_of = _share_tables(files)
     joined = join_transfers(meetings.found, table_of, own_names=own)
     if joined is None:  # ranks that look alike meet at different points: each has a table of its own
@@ -84,7 +98,7 @@ def read_trace(folder: Path, *, sizes: tuple[int, ...] = (), replays: bool = Fal
         else _build_table(files[rank].nodes, index, slots, tick_ps=tick_ps)
         for index, rank in enumerate(tables)
     )  # fmt: skip
-    graph = Graph(name=name, num_ranks=len(files), tables=built, table_of=table_of, transfers=transfers)
+    graph = Graph(name=folder.name, num_ranks=len(files), tables=built, table_of=table_of, transfers=transfers)
     unnamed = frozenset(
         slots[int(table_of[meeting.members[0].rank]), meeting.members[0].position]
         for meeting in meetings.found

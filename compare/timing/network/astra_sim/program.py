@@ -1,10 +1,10 @@
 """A graph over all ranks in ASTRA-sim's ticks: its rules of nodes, collectives, sends and receives, event by event.
 
 A rank has one compute node, one node of its CPU, and one collective, send or access to remote memory under way, and
-any number of receives; among the nodes that are ready the one with the lowest id goes first.  A compute node of no length
-takes a tick.  A send ends when its message arrives, a receive when it has been posted and the message is there.  A node
-that says nothing ends where it stands, and what waits for it begins when another node of its rank ends.  The cycles of a
-rank are the tick at which its last node ends.
+any number of receives; among the nodes that are ready the one with the lowest id goes first.  A compute node of no
+length takes a tick.  A send ends when its message arrives, a receive when it has been posted and the message is there.
+A node that says nothing ends where it stands, and what waits for it begins when another node of its rank ends.  The
+cycles of a rank are the tick at which its last node ends.
 
 Source: `Workload::issue_dep_free_nodes`, `Workload::call`, `HardwareResource`, the feeder's `DependancyResolver`.
 Where ASTRA-sim would end with status 0 and without a number, `TimingError` names a rank and its node.
@@ -24,7 +24,7 @@ from compare.timing.network.astra_sim.exchange import Mail
 from compare.timing.network.astra_sim.options import Options
 from compare.timing.network.astra_sim.phases import Phase, Turns, cut_chunks, find_levels, plan_chunks
 from compare.timing.network.astra_sim.rank import Chunk, Play, Rank
-from compare.timing.network.astra_sim.remote import RemoteAccesses
+from compare.timing.network.astra_sim.remote import PER_NODE, RemoteAccesses
 from compare.timing.network.astra_sim.replay import MOST_MESSAGES, Stage, check_machine, make_timers
 from compare.timing.network.astra_sim.wires import FreeWires, Handshake, Mailbox, SharedWires, Wires
 from compare.timing.network.graph.graph import (
@@ -341,13 +341,17 @@ class _RankNodes:
     def _check_statistics(self, node: int) -> None:
         """`TimingError` where ASTRA-sim aborts: its statistics of other nodes than compute and communication fail, and
         where the last node is a message nothing catches that."""
-        index, options = self._shared.transfers[node], self._network.options
-        if self._shared.is_plain or index < 0 or options.replays:
+        op, index, options = self._shared.ops[node], self._shared.transfers[node], self._network.options
+        if self._shared.is_plain or options.replays:
             return
-        if self._shared.ops[node] in (SEND, RECEIVE) or self._network.graph.transfers[index].kind in options.custom:
+        if op == REMOTE and options.remote is not None and options.remote.kind == PER_NODE:
             raise TimingError(
-                f"{self._words(node)} is the last of a rank with work of the CPU, accesses to memory or INVALID nodes, at "
-                "which ASTRA-sim aborts"
+                f"{self._words(node)} is the last of its rank: behind it ASTRA-sim reads memory that it has freed"
+            )
+        if op in (SEND, RECEIVE) or (index >= 0 and self._network.graph.transfers[index].kind in options.custom):
+            raise TimingError(
+                f"{self._words(node)} is the last of a rank with work of the CPU, accesses to memory or INVALID nodes: "
+                "ASTRA-sim aborts"
             )
 
     def _words(self, node: int) -> str:

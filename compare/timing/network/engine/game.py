@@ -1,7 +1,8 @@
 """Plays a graph on a machine: every class of ranks on its own clock, transfers as flows over shared links.
 
 A rank computes one node at a time, and its CPU another; whatever communicates runs beside that.  Among ready nodes
-the lowest goes first.  A collective begins when its last member has come; a message when its sender has (`eager`), or both its ends.
+the lowest goes first.  A collective begins when its last member has come; a message when its sender has (`eager`), or
+both its ends.
 """
 
 import heapq

@@ -132,7 +132,7 @@ def test_what_astra_sim_stops_at_is_refused_and_our_engine_says_what_it_takes_fo
     write_trace(tmp_path, [[node(1, 1), compute(2, 5, deps=[1])]] * 2)
     machine = tmp_path / "two.toml"
     machine.write_text('[[dims]]\nkind = "ring"\nsize = 2\nbandwidth = 1\nlatency = 1\n')
-    assert "rank 0, node 1 'n1' and 1 more: a METADATA_NODE takes no time here; ASTRA-sim" in refuse(
+    assert "rank 0, node 1 'n1' and 1 more: a METADATA_NODE, at which ASTRA-sim aborts" in refuse(
         capsys, tmp_path, "--as", "astra-sim", "--machine", machine
     )
     assert main([str(tmp_path), "--machine", str(machine)]) == 0

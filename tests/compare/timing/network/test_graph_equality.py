@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from compare.timing.chakra.reader import read_trace
 from compare.timing.chakra.settings import read_settings
 from compare.timing.errors import TimingError
 from compare.timing.network.astra_sim.program import GraphCycles, play_graph
 from tests.compare.timing.chakra import files
-from tests.compare.timing.chakra.files import write_trace
+from tests.compare.timing.chakra.files import read_trace, write_trace
 
 with Path(__file__).with_name("astra_sim_graphs.csv").open(newline="") as lines:
     RUNS = list(csv.DictReader(lines))
@@ -40,13 +39,15 @@ def write(folder: Path, run: dict[str, str]) -> None:
     }
     (folder / "network.yml").write_text(run["network"].replace("; ", "\n"))
     (folder / "system.json").write_text(json.dumps(system))
-    (folder / "run.txt").write_text(f"--num-queues-per-dim={run['queues']}\n")
+    (folder / "run.txt").write_text(f"--num-queues-per-dim={run['queues']} {run['options']}\n")
+    if run["memory"]:
+        (folder / "memory.json").write_text(run["memory"])
 
 
 def play(folder: Path, run: dict[str, str]) -> GraphCycles:
     write(folder, run)
     settings = read_settings(folder, num_ranks=len(json.loads(run["nodes"])))
-    trace = read_trace(folder, sizes=tuple(dim.size for dim in settings.machine.dims))
+    trace = read_trace(folder, replays=settings.options.replays, sizes=tuple(dim.size for dim in settings.machine.dims))
     options = replace(settings.options, aware=run["backend"] == "aware")
     return play_graph(
         trace.graph, settings.machine, tick_ps=trace.tick_ps, unnamed=trace.unnamed, options=options
@@ -57,7 +58,7 @@ def play(folder: Path, run: dict[str, str]) -> GraphCycles:
 def test_every_rank_ends_at_the_cycle_of_the_real_program(tmp_path, run):
     played = play(tmp_path, run)
     assert " ".join(map(str, played.cycles)) == run["cycles"]
-    assert " ".join(map(str, played.exposed)) == run["exposed"]
+    assert " ".join(str(ticks % 2**64) for ticks in played.exposed) == run["exposed"]  # unsigned there
 
 
 @pytest.mark.parametrize("run", [run for run in RUNS if not run["cycles"]], ids=lambda run: run["name"])
