@@ -79,7 +79,7 @@ def build_trace(folder: TraceFolder, *, sizes: tuple[int, ...] = (), replays: bo
     """sizes: of the machine's dims, by which collectives over some of them find their members.  replays: whether all
     nodes last as their file says, and nobody meets.
 
-    `TimingError`, one line with file, rank and node, where members of a collective or the ends of a message do not meet.
+    `TimingError`, one line with file, rank and node, where members of a collective or ends of a message do not meet.
     """
     files = folder.files
     own = files[0].metadata.get(UNITS) == TICK_IS_PS
