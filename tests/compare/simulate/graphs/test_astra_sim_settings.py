@@ -68,7 +68,7 @@ def test_a_collective_of_ones_own_files(capsys, tmp_path):
 
 
 def test_a_run_line_of_the_congestion_aware_program_is_aware(capsys, tmp_path):
-    """A message over two hops of 1,000 + 1,048,576 / 96.637 ns, 11,850: one after the other there, else once the bytes."""
+    """A message over two hops of 1,000 ns, 10,850 ns for its bytes: once, or on each of the links."""
     nodes = [[send(1, 2, 0, MIB)], [compute(1, 1)], [receive(1, 0, 0, MIB)], [compute(1, 1)]]
     place = folder(tmp_path, nodes)
     assert answer(capsys, place, "--as", "astra-sim")["cycles"] == 12_850

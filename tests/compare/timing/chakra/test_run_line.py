@@ -35,7 +35,7 @@ def test_no_command_line(tmp_path):
     ("--num-queues-per-dim=0", "--num-queues-per-dim: a whole number from 1, not '0'"),
     ("--injection-scale=fast", "--injection-scale: a number from 0, not 'fast'"),
     ("--rendezvous-protocol=perhaps", "--rendezvous-protocol: true or false, not 'perhaps'"),
-    ("--system-configuration=other.json", "--system-configuration: system.json of the folder is read, not 'other.json'"),
+    ("--system-configuration=other.json", "system.json of the folder is read, not 'other.json'; rename"),
     ("'", "no command line: No closing quotation"),
 ])  # fmt: skip
 def test_what_is_not_simulated_names_its_option(tmp_path, line, problem):
