@@ -125,6 +125,9 @@ def _check_trace(request: GraphRequest, trace: Trace, settings: Settings) -> Non
     if not request.as_astra_sim:
         for note in trace.notes:
             complain(f"note: {note}")
+        for kind in dict.fromkeys(transfer.kind for transfer in trace.graph.transfers):
+            if kind in (*settings.options.custom, *settings.unnamed_kinds):
+                complain(f"note: system.json has no algorithm of {kind} that our own engine plays: rings here")
         return
     for fault in trace.faults:
         raise TimingError(f"{request.path}, {fault}")

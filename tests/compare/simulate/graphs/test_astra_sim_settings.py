@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from compare.simulate.__main__ import main
 from tests.compare.simulate.graphs.test_graphs import answer, refuse
 from tests.compare.timing.chakra.files import (
     attribute,
@@ -62,6 +63,8 @@ def test_a_collective_of_ones_own_files(capsys, tmp_path):
     )  # fmt: skip
     assert answer(capsys, place, "--as", "astra-sim")["cycles"] == 90_174
     assert answer(capsys, place, "--as", "astra-sim", "--aware")["cycles"] == 90_174
+    assert main([str(place)]) == 0
+    assert "system.json has no algorithm of all-reduce that our own engine plays: rings" in capsys.readouterr().err
     table = json.loads((place / "system.json").read_text())
     (place / "system.json").write_text(json.dumps(table | {"preferred-dataset-splits": 2}))
     assert "ASTRA-sim waits for 2; write preferred-dataset-splits 1" in refuse(capsys, place, "--as", "astra-sim")
