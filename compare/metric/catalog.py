@@ -57,6 +57,10 @@ _ROWS = (
            meaning="time in which one device communicates in one step",
            theirs="sums all devices, and the start, the done and the whole of an asynchronous collective, ÷ iteration "
                   "of the card"),
+    Metric(name="comm_kernel_breakdown_tpu", unit="s", measure=times.comm_kernel_breakdown_tpu,
+           meaning="time in which one device communicates in one step, summed over kinds; --json has each",
+           theirs="a table instead of a number: durations of all devices and steps, by a word of the name; the start, "
+                  "the done and the whole of an asynchronous collective are added"),
     Metric(name="compute_comm_overlap", unit="%", measure=times.compute_comm_overlap,
            meaning="the part of the communication in which the same device computes; -1 without communication",
            theirs="matches names of all events, those of the host among them, and holds one device's communication "
@@ -79,10 +83,15 @@ _ROWS = (
            theirs=f"{_BYTES}; leaves permutes out"),
     Metric(name="dominant_kernel_concentration", unit="%", measure=times.dominant_kernel_concentration,
            meaning="largest share of one hlo_category in the time of operations, without what encloses others",
-           theirs="counts loops, calls and branches beside what they enclose"),
+           theirs="counts loops, calls and branches beside what they enclose, and the line of asynchronous operations "
+                  "(copy-start, all-gather-start) beside those of the core"),
+    Metric(name="estimated_bandwidth", unit="GB/s", measure=times.estimated_bandwidth,
+           meaning="bytes_accessed of one device's operations in a step, without what encloses others, ÷ step",
+           theirs="sums bytes_accessed of all devices and all events, loops among them, ÷ length of the trace"),
     Metric(name="average_memory_bandwidth", unit="GB/s", measure=times.average_memory_bandwidth,
            meaning="bytes read and written ÷ time, of asynchronous local copies from start to done",
-           theirs="from the start's beginning to the done's beginning; pairs by number alone, over all devices"),
+           theirs="only copies whose done is an event of its own, from the start's beginning to the done's beginning; "
+                  "pairs by number alone, over all devices"),
     Metric(name="memory_transfer_overhead", unit="%", measure=times.memory_transfer_overhead,
            meaning="the part of a step in which local copies run, and the device neither computes nor communicates",
            theirs="lays all devices over each other; divides by marks of one version of vLLM, else none"),

@@ -118,6 +118,15 @@ def total_communication_time(subject: Subject) -> Value:
     return Value(total_ns / 1e9, {"by_kind_s": by_kind, "by_axes_s": by_axes})
 
 
+def comm_kernel_breakdown_tpu(subject: Subject) -> Value:
+    """Communication by kind, summed: kinds that run at once count once each."""
+    by_kind = _per_step(subject).by_kind
+    if not subject.tracks.has_devices:
+        raise NotApplicable(NO_DEVICE)
+    seconds: dict[str, Detail] = {kind: _seconds(part.communication_ns) for kind, part in by_kind.items()}
+    return Value(sum(part.communication_ns or 0.0 for part in by_kind.values()) / 1e9, {"by_kind_s": seconds})
+
+
 def compute_comm_overlap(subject: Subject) -> Value:
     """Hidden ÷ communication."""
     per_step = _per_step(subject)
@@ -197,6 +206,18 @@ def _peak_flops(subject: Subject) -> float:
     if known is None:
         raise NotApplicable(f"the peak of {name!r} is not known; known are {', '.join(GENERATIONS)}")
     return known.bf16_flops / known.devices
+
+
+def estimated_bandwidth(subject: Subject) -> Value:
+    """What the operations of one device read and write in a step ÷ the step, GB/s."""
+    events = subject.timeline.events
+    if "accessed_bytes" not in events or not events["accessed_bytes"].gt(0).any():
+        raise NotApplicable("the trace shows no bytes_accessed")
+    leaves = events[events["role"].isin([COMPUTE, COMMUNICATION]) & events["step"].ge(0)]
+    weights = leaves["device"].map({track.device: track.weight for track in subject.tracks.devices}).fillna(0)
+    moved = float((leaves["accessed_bytes"].fillna(0.0) * weights).sum()) / max(subject.tracks.known_device_steps, 1)
+    step_ns = applicable(_per_step(subject).step_ns, _NO_STEP)
+    return Value(moved / step_ns, {"bytes_per_device_step": moved, "step_s": step_ns / 1e9})
 
 
 def dominant_kernel_concentration(subject: Subject) -> Value:

@@ -1,9 +1,11 @@
 """What `compare.simulate` answers: cycles by ASTRA-sim's rules, or ns by our own."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from compare.simulate.request import Request
-from compare.timing.network.astra_sim.replay import count_cycles, time_messages
+from compare.timing.network.astra_sim import replay
+from compare.timing.network.engine.pairs import time_messages
 from compare.timing.network.native import times
 
 
@@ -16,8 +18,9 @@ class Answer:
     """Cycles of 1 ns, or ns."""
     arrivals: tuple[float, ...] = ()
     """Of messages."""
-    passes: tuple[times.Pass, ...] = ()
-    """Of one chunk of a collective, in our own model; their dims are the machine's."""
+    passes: tuple[tuple[int, tuple[times.Pass, ...]], ...] = ()
+    """Of a collective in our own model, as they are played: (chunks, their passes), once for all chunks that go through
+    the dims in one order; the dims are the machine's."""
     launch_ns: float = 0.0
     """Before the first pass, in our own model."""
 
@@ -31,9 +34,9 @@ class Answer:
         return answer | {
             "launch_ns": round(self.launch_ns, 3),
             "passes": [
-                {"collective": each.kind, "dim": each.dim, "algorithm": each.algorithm,
+                {"collective": each.kind, "dim": each.dim, "algorithm": each.algorithm, "chunks": chunks,
                  "bytes": round(each.num_bytes, 3), "steps": each.steps, "ns": round(each.ns, 3)}
-                for each in self.passes
+                for chunks, passes in self.passes for each in passes
             ],
         }  # fmt: skip
 
@@ -43,14 +46,16 @@ def answer_request(request: Request) -> Answer:
     machine, collective = request.machine, request.collective
     if request.as_astra_sim:
         if collective is None:
-            ticks = time_messages(machine, request.messages, aware=request.aware)
+            ticks = replay.time_messages(machine, request.messages, aware=request.aware)
             return Answer(as_astra_sim=True, total=max(ticks), arrivals=ticks)
-        return Answer(as_astra_sim=True, total=max(count_cycles(machine, collective, aware=request.aware)))
+        return Answer(as_astra_sim=True, total=max(replay.count_cycles(machine, collective, aware=request.aware)))
     if collective is None:
-        arrivals = tuple(times.time_messages(machine, request.messages))
+        arrivals = tuple(time_messages(machine, request.messages))
         return Answer(as_astra_sim=False, total=max(arrivals), arrivals=arrivals)
     total = times.time_collective(machine, collective)
-    passes = times.list_passes(machine, collective, collective.num_bytes / machine.chunks)
     dims = times.list_group_dims(machine, collective.group)
-    of_machine = tuple(replace(each, dim=dims[each.dim]) for each in passes)
-    return Answer(as_astra_sim=False, total=total, passes=of_machine, launch_ns=machine.launch_ns)
+    alike = Counter(tuple(chunk) for chunk in times.list_chunks(machine, collective))
+    passes = tuple(
+        (chunks, tuple(replace(each, dim=dims[each.dim]) for each in of_chunk)) for of_chunk, chunks in alike.items()
+    )
+    return Answer(as_astra_sim=False, total=total, passes=passes, launch_ns=machine.launch_ns)

@@ -18,13 +18,16 @@ def list_lines(request: Request, answer: Answer) -> Iterator[str]:
     yield f"machine: {describe_machine(request.machine)}"
     if answer.launch_ns:
         yield f"  launch: {answer.launch_ns:,.1f} ns"
-    if answer.passes and request.machine.chunks > 1:
-        yield f"  each of {request.machine.chunks} chunks, one behind another:"
-    for each in answer.passes:
-        yield (
-            f"  {each.kind} in dim {each.dim}, {each.algorithm}: {each.num_bytes:,.0f} bytes a rank, "
-            f"{each.steps} steps, {each.ns:,.1f} ns"
-        )
+    for chunks, passes in answer.passes:
+        if len(answer.passes) > 1:
+            yield f"  {chunks} of {request.machine.chunks} chunks, among the others:"
+        elif chunks > 1:
+            yield f"  each of {chunks} chunks, one behind another:"
+        for each in passes:
+            yield (
+                f"  {each.kind} in dim {each.dim}, {each.algorithm}: {each.num_bytes:,.0f} bytes a rank, "
+                f"{each.steps} steps, {each.ns:,.1f} ns"
+            )
     if answer.arrivals and request.machine.launch_ns and not answer.as_astra_sim:
         yield f"  each with a launch of {request.machine.launch_ns:,.1f} ns"
     for message, ns in zip(request.messages, answer.arrivals, strict=bool(request.messages)):

@@ -47,6 +47,23 @@ def test_without_a_simulator_named_the_answer_is_our_own_in_ns(capsys):
     assert "our own model" in capsys.readouterr().out
 
 
+def test_the_passes_of_greedy_are_those_that_are_played(capsys):
+    """Two chunks over two alike rings of two: one begins in each dim."""
+    words = ("--collective", "all-reduce", "--bytes", "1600", "--dims", "ring:2,ring:2", "--bandwidth", "1,1",
+             "--latency", "0,0", "--chunks", "2", "--multi", "greedy")  # fmt: skip
+    found = answer(capsys, *words)
+    assert found["ns"] == 1200
+    rows = [(each["chunks"], each["collective"], each["dim"], each["ns"]) for each in found["passes"]]
+    assert rows == [
+        (1, "reduce-scatter", 0, 400), (1, "all-reduce", 1, 400), (1, "all-gather", 0, 400),
+        (1, "reduce-scatter", 1, 400), (1, "all-reduce", 0, 400), (1, "all-gather", 1, 400),
+    ]  # fmt: skip
+    main(list(words))
+    lines = capsys.readouterr().out.splitlines()[2:]
+    assert lines[0] == lines[4] == "  1 of 2 chunks, among the others:"
+    assert lines[5] == "  reduce-scatter in dim 1, ring: 800 bytes a rank, 1 steps, 400.0 ns"
+
+
 def test_messages_of_several_sizes(capsys):
     ring = ("--dims", "ring:8", "--bandwidth", "90", "--latency", "1000", "--as", "astra-sim")
     found = answer(capsys, "--pairs", "0-2:2097152,1-2:4194304", *ring, "--aware")

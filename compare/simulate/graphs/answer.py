@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from compare.render.units import time_text
@@ -13,17 +14,19 @@ from compare.run.folder.load_run import read_run
 from compare.run.folder.timelines import read_kept_times, read_power_file
 from compare.simulate.graphs.request import GraphRequest
 from compare.simulate.text import describe_machine
-from compare.timing.chakra.reader import Trace, read_trace
-from compare.timing.chakra.settings import count_in_ns, count_in_ps, export_machine, read_settings
+from compare.timing.chakra.reader import Trace, build_trace, read_folder
+from compare.timing.chakra.settings import Settings, count_in_ns, count_in_ps, export_machine, read_settings
 from compare.timing.errors import TimingError
 from compare.timing.metrics.verdicts import VERDICTS
 from compare.timing.model.time_file import CalibratedTimes
+from compare.timing.network.astra_sim.options import Options
 from compare.timing.network.astra_sim.program import play_graph
+from compare.timing.network.engine.faults import name_node
 from compare.timing.network.engine.game import Played
 from compare.timing.network.engine.plan import Plan
 from compare.timing.network.engine.play import play
 from compare.timing.network.graph.expand import expand_program
-from compare.timing.network.graph.graph import Graph
+from compare.timing.network.graph.graph import COMPUTE, Graph
 from compare.timing.network.machines.machine import Machine
 from compare.timing.network.machines.machine_file import read_machine
 from compare.timing.network.machines.tpu import astra_sim_machine, choose_times, describe_rings, tpu_machine
@@ -48,6 +51,8 @@ class Subject:
     """Whether messages leave before their receivers have come: in traces of other tools."""
     times: CalibratedTimes | None = None
     """Of a run that keeps constants of its chips."""
+    options: Options = field(default_factory=Options)
+    """Of ASTRA-sim."""
 
 
 def answer_graphs(request: GraphRequest) -> int:
@@ -60,9 +65,10 @@ def answer_graphs(request: GraphRequest) -> int:
         subjects = list_run(request, programs)
     else:
         subjects = [read_subject(request)]
-    _note_rings(request)
-    answers = []
+    answers: list[dict[str, object]] = []
     for subject in subjects:
+        if not answers:
+            _note_rings(request)
         answer, line = _by_astra_sim(subject, request) if request.as_astra_sim else _by_engine(subject, request)
         answers.append({"program": subject.name} | answer)
         if not request.json:
@@ -85,31 +91,58 @@ def _note_rings(request: GraphRequest) -> None:
 
 def read_subject(request: GraphRequest) -> Subject:
     """The trace of a folder.  `TimingError` for what is no trace, and as astra-sim for what it cannot play."""
-    trace = read_trace(request.path)
-    for note in trace.notes:
-        if request.as_astra_sim:
-            raise TimingError(f"{request.path}, {note}; ASTRA-sim does not end where this stands")
-        complain(f"note: {note}")
-    machine = _machine_of(request, trace)
-    tick_ps = trace.tick_ps if request.as_astra_sim else 1000
+    folder = read_folder(request.path)
+    settings = _read_settings(request, len(folder.files))
+    options = replace(settings.options, aware=settings.options.aware or request.aware)
+    sizes = tuple(dim.size for dim in settings.machine.dims)
+    trace = build_trace(folder, sizes=sizes, replays=options.replays)
+    _check_trace(request, trace, settings)
+    machine, tick_ps = settings.machine, trace.tick_ps
+    if request.machine is not None and request.as_astra_sim and tick_ps == 1:
+        machine = count_in_ps(machine)
+    if request.machine is None and not request.as_astra_sim:
+        machine = count_in_ns(machine, tick_ps)
     return Subject(
-        name=trace.graph.name, graph=trace.graph, machine=machine, tick_ps=tick_ps, unnamed=trace.unnamed,
-        eager=trace.tick_ps != 1,
+        name=trace.graph.name, graph=trace.graph, machine=machine, tick_ps=tick_ps if request.as_astra_sim else 1000,
+        unnamed=trace.unnamed, eager=trace.tick_ps != 1 and not options.rendezvous, options=options,
     )  # fmt: skip
 
 
-def _machine_of(request: GraphRequest, trace: Trace) -> Machine:
-    """In the trace's ticks as astra-sim, else in ns."""
-    num_ranks = trace.graph.num_ranks
+def _read_settings(request: GraphRequest, num_ranks: int) -> Settings:
+    """Those beside the trace, in its ticks; of `--machine` a machine alone, in ns."""
     if request.machine is None:
-        machine = read_settings(request.path, num_ranks=num_ranks)
-        return machine if request.as_astra_sim else count_in_ns(machine, trace.tick_ps)
+        return read_settings(request.path, num_ranks=num_ranks)
     machine = _find_machine(request.machine, as_astra_sim=request.as_astra_sim)
     if machine.num_ranks != num_ranks:
         raise TimingError(
             f"{request.machine}: its dims multiply to {machine.num_ranks:,} ranks, and {request.path} has {num_ranks:,}"
         )
-    return count_in_ps(machine) if request.as_astra_sim and trace.tick_ps == 1 else machine
+    return Settings(machine=machine, options=Options())
+
+
+def _check_trace(request: GraphRequest, trace: Trace, settings: Settings) -> None:
+    """Notes what our own engine passes over; `TimingError` for what ASTRA-sim does not play to its end."""
+    if not request.as_astra_sim:
+        for note in trace.notes:
+            complain(f"note: {note}")
+        for kind in dict.fromkeys(transfer.kind for transfer in trace.graph.transfers):
+            if kind in (*settings.options.custom, *settings.unnamed_kinds):
+                complain(f"note: system.json has no algorithm of {kind} that our own engine plays: rings here")
+        return
+    for fault in trace.faults:
+        raise TimingError(f"{request.path}, {fault}")
+    for transfer in trace.graph.transfers:
+        if transfer.kind in settings.unnamed_kinds:
+            raise TimingError(
+                f"{request.path / 'system.json'}: {transfer.kind}-implementation is not there, and the trace has one"
+            )
+    if settings.machine.peak_flops_per_ns is not None and request.machine is None and not settings.options.replays:
+        for table in trace.graph.tables:
+            for node in np.flatnonzero((table.ops == COMPUTE) & (np.isnan(table.flops) | np.isnan(table.memory_bytes))):
+                raise TimingError(
+                    f"{request.path}, {name_node(table, int(node))}: without num_ops and tensor_size, which the "
+                    "roofline of ASTRA-sim needs"
+                )
 
 
 def _find_machine(word: str, *, as_astra_sim: bool, times: CalibratedTimes | None = None) -> Machine:
@@ -141,7 +174,8 @@ def list_run(request: GraphRequest, programs: Sequence[JudgedProgram]) -> Iterat
         hardware = times.hardware if times else None
         graph = expand_program(program.module, program.rows, program.case.plan, name=name, hardware=hardware)
         played += 1
-        yield Subject(name=name, graph=graph, machine=count_in_ps(machine), tick_ps=1, times=times)
+        options = Options(aware=request.aware)
+        yield Subject(name=name, graph=graph, machine=count_in_ps(machine), tick_ps=1, times=times, options=options)
     if not played:
         words = "/".join(word or "*" for word in request.words)
         failures = list_failures(program.result for program in programs)
@@ -158,11 +192,11 @@ def _machine_of_run(word: str | None, topology: Topology, times: CalibratedTimes
 
 def _by_astra_sim(subject: Subject, request: GraphRequest) -> tuple[dict[str, object], str]:
     played = play_graph(
-        subject.graph, subject.machine, tick_ps=subject.tick_ps, unnamed=subject.unnamed, aware=request.aware
+        subject.graph, subject.machine, tick_ps=subject.tick_ps, unnamed=subject.unnamed, options=subject.options
     )
     last = max(range(len(played.cycles)), key=played.cycles.__getitem__)
     cycles, exposed = played.cycles[last], played.exposed[last]
-    backend = "congestion-aware" if request.aware else "congestion-unaware"
+    backend = "congestion-aware" if subject.options.aware else "congestion-unaware"
     us = [ticks * subject.tick_ps / 1e6 for ticks in (cycles, exposed)]
     answer: dict[str, object] = {
         "cycles": cycles, "exposed": exposed, "tick_ps": subject.tick_ps,

@@ -42,8 +42,12 @@ class Meeting:
 class Meetings:
     """Those of a trace.  `TimingError` where a member is missing, or says something else than the others."""
 
-    def __init__(self, groups: Mapping[int, tuple[int, ...]], files: Sequence[TraceFile]) -> None:
+    def __init__(
+        self, groups: Mapping[int, tuple[int, ...]], files: Sequence[TraceFile], sizes: tuple[int, ...] = ()
+    ) -> None:
+        """sizes: of the machine's dims, the fastest first."""
         self._groups = dict(groups)
+        self._sizes = sizes
         self._members = {number: frozenset(ranks) for number, ranks in groups.items()}
         self._all = tuple(range(len(files)))
         self._members[0] = frozenset(self._all)
@@ -53,6 +57,8 @@ class Meetings:
         for rank, file in enumerate(files):
             counts: defaultdict[tuple[object, ...], int] = defaultdict(int)
             for position, node in enumerate(file.nodes):
+                if node.is_cpu_op:
+                    continue
                 if node.type == schema.COLLECTIVE:
                     self._add_collective(Member(rank, position, node), counts)
                 elif node.type in (schema.SEND, schema.RECEIVE):
@@ -73,7 +79,28 @@ class Meetings:
         kind, number = self._collectives[word]
         if member.rank not in self._members[number]:
             raise self._error(member, f"its rank is not in group {number}")
+        if not number and not all(member.node.dims):
+            ranks = self._list_part(member)
+            self._meet(member, kind, ranks, 0, ("dims", member.node.dims, ranks[0]), counts)
+            return
         self._meet(member, kind, self._groups.get(number, self._all), number, ("group", number), counts)
+
+    def _list_part(self, member: Member) -> tuple[int, ...]:
+        """The ranks that differ from a member in the dims of its `involved_dim` alone."""
+        dims = member.node.dims
+        if not self._sizes:
+            raise self._error(member, "involved_dim over a part of the dims, which no machine says; name a group")
+        if len(dims) < len(self._sizes) or not any(dims[: len(self._sizes)]):
+            raise self._error(
+                member, f"involved_dim says {len(dims)} dims, {sum(dims)} of them true, and the machine has "
+                f"{len(self._sizes)}: it ends nowhere in ASTRA-sim"
+            )  # fmt: skip
+        ranks, stride = [member.rank], 1
+        for size, is_in in zip(self._sizes, dims, strict=False):
+            if is_in:
+                ranks = [rank + stride * (place - rank // stride % size) for place in range(size) for rank in ranks]
+            stride *= size
+        return tuple(sorted(ranks))
 
     def _add_message(self, member: Member, counts: defaultdict[tuple[object, ...], int]) -> None:
         node, rank = member.node, member.rank
@@ -112,8 +139,6 @@ class Meetings:
         if kind not in (*KINDS, schema.BROADCAST):
             raise self._error(member, f"comm_type {node.numbers['comm_type']} ({kind or 'unknown'}) is not simulated")
         if node.group in ("", "0"):
-            if not all(node.dims):
-                raise self._error(member, "involved_dim over a part of the dims is not simulated; name a group")
             return kind, 0
         if not node.group.isdecimal() or int(node.group) not in self._groups:
             raise self._error(member, f"pg_name {quote(node.group)} is no group of groups.json")

@@ -127,7 +127,7 @@ def _read_node(message: Message) -> TraceNode:
             group = str(value)
         elif name in ("involved_dim", "involve_dims") and kind == "bool_list":
             dims = tuple(value.values)
-    for name in _NEEDS.get(message.type, ()):
+    for name in () if is_cpu_op else _NEEDS.get(message.type, ()):  # the host's call has nothing but its length
         if name not in numbers:
             raise ValueError(f"{words} is a {schema.NODE_TYPES[message.type]} without {name}")
         if not 0 <= numbers[name] <= _LARGEST:

@@ -6,7 +6,7 @@ Collectives of a group meet by their order on each rank, sends and receives by p
 import itertools
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,10 +18,13 @@ from compare.timing.chakra.meetings import Meetings, join_transfers
 from compare.timing.chakra.nodes import NodeReader, TraceFile, TraceNode
 from compare.timing.errors import TimingError
 from compare.timing.network.graph.graph import (
+    BESIDE,
     COLLECTIVE,
+    HOST,
     PERMUTE,
     PS,
     RECEIVE,
+    REMOTE,
     SEND,
     Graph,
     NodeTable,
@@ -35,8 +38,7 @@ GROUPS = "groups.json"
 UNITS, TICK_IS_PS = "wirediff.units", "tick=ps"
 _FILE = re.compile(r"(.*)\.(\d{1,6})\.et", re.DOTALL)
 _OPS = {schema.COLLECTIVE: COLLECTIVE, schema.SEND: SEND, schema.RECEIVE: RECEIVE}
-_SIMULATED = (schema.COMPUTE, *_OPS)
-_NO_TIME = "takes no time here"
+_MEMORY = (schema.MEM_LOAD, schema.MEM_STORE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,19 +53,39 @@ class Trace:
     unnamed: frozenset[int]
     """Transfers over all ranks that no group is named of."""
     notes: tuple[str, ...]
-    """What is not simulated as it stands, each with the first rank and node."""
+    """What our own engine does not simulate as it stands, each with the first rank and node."""
+    faults: tuple[str, ...]
+    """The same of ASTRA-sim: where it ends without a number."""
 
 
-def read_trace(folder: Path) -> Trace:
-    """`OSError` where something is not there; `TimingError`, one line with file, rank and node, where it is damaged."""
+@dataclass(frozen=True, slots=True)
+class TraceFolder:
+    """The files of a folder."""
+
+    name: str
+    files: list[TraceFile]
+    groups: Mapping[int, tuple[int, ...]]
+
+
+def read_folder(folder: Path) -> TraceFolder:
+    """`OSError` where something is not there; `TimingError`, one line with the file, where it is damaged."""
     name, paths = find_files(folder)
     groups = read_groups(folder / GROUPS, num_ranks=len(paths))
     reader = NodeReader()
-    files = [reader.read(path) for path in paths]
+    return TraceFolder(name, [reader.read(path) for path in paths], groups)
+
+
+def build_trace(folder: TraceFolder, *, sizes: tuple[int, ...] = (), replays: bool = False) -> Trace:
+    """sizes: of the machine's dims, by which collectives over some of them find their members.  replays: whether all
+    nodes last as their file says, and nobody meets.
+
+    `TimingError`, one line with file, rank and node, where members of a collective or ends of a message do not meet.
+    """
+    files = folder.files
     own = files[0].metadata.get(UNITS) == TICK_IS_PS
     tick_ps = 1 if own else PS
-    meetings = Meetings(groups, files)
-    tables, table_of = _share_tables(files, tick_ps=tick_ps)
+    meetings = Meetings(folder.groups, [] if replays else files, sizes)
+    tables, table_of = _share_tables(files)
     joined = join_transfers(meetings.found, table_of, own_names=own)
     if joined is None:  # ranks that look alike meet at different points: each has a table of its own
         table_of = np.arange(len(files))
@@ -71,15 +93,20 @@ def read_trace(folder: Path) -> Trace:
         joined = join_transfers(meetings.found, table_of, own_names=False)
         assert joined is not None
     transfers, slots = joined
-    built = tuple(_build_table(files[rank].nodes, index, slots, tick_ps=tick_ps) for index, rank in enumerate(tables))
-    graph = Graph(name=name, num_ranks=len(files), tables=built, table_of=table_of, transfers=transfers)
+    built = tuple(
+        _replay_table(files[rank].nodes, tick_ps=tick_ps) if replays
+        else _build_table(files[rank].nodes, index, slots, tick_ps=tick_ps)
+        for index, rank in enumerate(tables)
+    )  # fmt: skip
+    graph = Graph(name=folder.name, num_ranks=len(files), tables=built, table_of=table_of, transfers=transfers)
     unnamed = frozenset(
         slots[int(table_of[meeting.members[0].rank]), meeting.members[0].position]
         for meeting in meetings.found
         if meeting.kind != PERMUTE and not meeting.group
     )
     return Trace(
-        graph=graph, tick_ps=tick_ps, metadata=files[0].metadata, unnamed=unnamed, notes=_list_notes(files)
+        graph=graph, tick_ps=tick_ps, metadata=files[0].metadata, unnamed=unnamed,
+        notes=() if replays else _first_of_each(files, _note_of), faults=_first_of_each(files, _fault_of),
     )  # fmt: skip
 
 
@@ -125,7 +152,7 @@ def read_groups(path: Path, *, num_ranks: int) -> dict[int, tuple[int, ...]]:
     return groups
 
 
-def _share_tables(files: Sequence[TraceFile], *, tick_ps: int) -> tuple[list[int], Ints]:
+def _share_tables(files: Sequence[TraceFile]) -> tuple[list[int], Ints]:
     """(the first rank of each table, the table of each rank): ranks whose nodes differ in groups and partners alone."""
     numbers: dict[tuple[object, ...], int] = {}
     of_node: dict[int, int] = {}
@@ -156,34 +183,66 @@ def _build_table(
     for position, node in enumerate(nodes):
         deps = [place[dep] for dep in node.deps]
         length = node.duration * PS * tick_ps
-        if node.type in _OPS:
+        if node.is_cpu_op and node.type in (schema.COMPUTE, *_OPS):
+            builder.stand_beside(HOST, node.name, length, deps, node_id=node.id)
+        elif node.type in _MEMORY:
+            size = node.numbers.get("tensor_size", 0)
+            builder.stand_beside(REMOTE, node.name, 0, deps, node_id=node.id, num_bytes=size)
+        elif node.type in _OPS:
             is_broadcast = schema.COMM_TYPES.get(node.numbers.get("comm_type", -1)) == schema.BROADCAST
             builder.communicate(
                 _OPS[node.type], node.name, slots[table, position], node.numbers["comm_size"], deps,
                 node_id=node.id, duration_ps=length if is_broadcast else 0,
             )  # fmt: skip
-            continue
-        rates = [float(node.numbers.get(name, np.nan)) for name in ("num_ops", "tensor_size")]
-        builder.compute(
-            node.name, length if node.type == schema.COMPUTE else 0, deps,
-            node_id=node.id, flops=rates[0], memory_bytes=rates[1],
-        )  # fmt: skip
+        elif node.type == schema.COMPUTE:
+            rates = [float(node.numbers.get(name, np.nan)) for name in ("num_ops", "tensor_size")]
+            builder.compute(node.name, length, deps, node_id=node.id, flops=rates[0], memory_bytes=rates[1])
+        else:
+            builder.stand_beside(BESIDE, node.name, 0, deps, node_id=node.id)
     return builder.build()
 
 
-def _list_notes(files: Sequence[TraceFile]) -> tuple[str, ...]:
+def _replay_table(nodes: Sequence[TraceNode], *, tick_ps: int) -> NodeTable:
+    """Every node lasts as its file says; what is none of a CPU's occupies what it would, but meets nobody."""
+    place = {node.id: position for position, node in enumerate(nodes)}
+    builder = NodeTableBuilder()
+    for node in nodes:
+        deps = [place[dep] for dep in node.deps]
+        length = node.duration * PS * tick_ps
+        if node.type == schema.COMPUTE and not node.is_cpu_op:
+            builder.compute(node.name, length, deps, node_id=node.id)
+            continue
+        op = HOST if node.is_cpu_op else BESIDE if node.type == schema.RECEIVE else REMOTE
+        builder.stand_beside(op, node.name, length, deps, node_id=node.id)
+    return builder.build()
+
+
+def _note_of(node: TraceNode) -> str:
+    if node.type == schema.COMPUTE or node.type in _OPS:
+        return "a communication of the CPU is played as its work" if node.is_cpu_op and node.type in _OPS else ""
+    return f"a {schema.NODE_TYPES[node.type]} takes no time here"
+
+
+def _fault_of(node: TraceNode) -> str:
+    what = schema.NODE_TYPES[node.type]
+    if node.type == schema.METADATA:
+        return f"a {what}, at which ASTRA-sim aborts"
+    if node.is_cpu_op and node.type != schema.COMPUTE:
+        return f"a {what} of the CPU, which is not simulated"
+    if node.type in _MEMORY and "tensor_size" not in node.numbers:
+        return f"a {what} without tensor_size, at which ASTRA-sim aborts"
+    return ""
+
+
+def _first_of_each(files: Sequence[TraceFile], say: Callable[[TraceNode], str]) -> tuple[str, ...]:
+    """What is said of any node, with the first of each and the number of the others."""
     first: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for rank, file in enumerate(files):
         for node in file.nodes:
-            if not node.is_cpu_op and node.type in _SIMULATED:
-                continue
-            if node.type not in _SIMULATED:
-                what = f"a {schema.NODE_TYPES[node.type]} {_NO_TIME}"
-            else:
-                what = "the work of a CPU, computed here by the rank's only core"
-            first.setdefault(what, f"rank {rank}, {node.words}")
-            counts[what] += 1
+            if what := say(node):
+                first.setdefault(what, f"rank {rank}, {node.words}")
+                counts[what] += 1
     return tuple(
         f"{where}{f' and {counts[what] - 1:,} more' if counts[what] > 1 else ''}: {what}"
         for what, where in first.items()

@@ -6,18 +6,22 @@ latency.
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
 import yaml
 
+from compare.timing.chakra.custom import read_custom
+from compare.timing.chakra.run_line import RunLine, read_run_line
 from compare.timing.errors import TimingError
 from compare.timing.model.time_file import CalibratedTimes
+from compare.timing.network.astra_sim.options import Options
+from compare.timing.network.astra_sim.remote import PER_NODE, PER_NPU, POOL, RemoteMemory
 from compare.timing.network.machines.machine import (
+    ALL_REDUCE,
     BASELINE,
     FULLY_CONNECTED,
     KINDS,
@@ -44,14 +48,27 @@ MEMORY = '{"memory-type": "NO_MEMORY_EXPANSION"}\n'
 _TOPOLOGIES = {RING: "Ring", SWITCH: "Switch", FULLY_CONNECTED: "FullyConnected"}
 _OPTIMIZATIONS = {LOCAL_BW_AWARE: "localBWAware", BASELINE: "baseline"}
 _MOST_YAML = 1 << 16
+_NO_MEMORY = "NO_MEMORY_EXPANSION"
 _SYSTEM = (
     "scheduling-policy", "endpoint-delay", "active-chunks-per-dimension", "preferred-dataset-splits",
     "collective-optimization", "local-mem-bw", "peak-perf", "roofline-enabled", "boost-mode", "trace-enabled",
     "local-reduction-delay", "replay-only", "track-local-mem", "model-shared-bus", "L", "o", "g", "G",
     "inter-dimension-scheduling", "intra-dimension-scheduling",
 )  # fmt: skip
-_ONLY = {"roofline-enabled": 0, "replay-only": 0, "track-local-mem": 0, "model-shared-bus": 0}
+_ONLY = {"model-shared-bus": 0}
 """Switches that change times, and the one way in which they are simulated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What stands beside a trace."""
+
+    machine: Machine
+    """In the trace's ticks; with a peak where the roofline says the length of compute."""
+    options: Options
+    """Of ASTRA-sim."""
+    unnamed_kinds: tuple[str, ...] = ()
+    """Collectives for which the system file has no algorithm."""
 
 
 def export_machine(topology: Topology, *, times: CalibratedTimes | None = None) -> Machine:
@@ -80,8 +97,10 @@ def _stretch(machine: Machine, factor: float) -> Machine:
     dims = tuple(
         replace(dim, bytes_per_ns=dim.bytes_per_ns / factor, latency_ns=dim.latency_ns * factor) for dim in machine.dims
     )
-    memory = machine.memory_bytes_per_ns
-    return replace(machine, dims=dims, memory_bytes_per_ns=memory and memory / factor)
+    memory, peak = machine.memory_bytes_per_ns, machine.peak_flops_per_ns
+    return replace(
+        machine, dims=dims, memory_bytes_per_ns=memory and memory / factor, peak_flops_per_ns=peak and peak / factor
+    )  # fmt: skip
 
 
 def write_network(machine: Machine) -> str:
@@ -119,19 +138,23 @@ def _word(algorithm: Algorithm) -> str:
     return first + "".join(word.capitalize() for word in rest) + (str(algorithm.window) if algorithm.window else "")
 
 
-def read_settings(folder: Path, *, num_ranks: int) -> Machine:
-    """The machine of a folder's `network.yml` and `system.json`, in the trace's ticks; queues from `run.txt`.
+def read_settings(folder: Path, *, num_ranks: int) -> Settings:
+    """Of a folder's `network.yml` and `system.json`; of `run.txt` and `memory.json` where they are there.
 
     `OSError` where a file is not there; `TimingError`, one line that names the file and its key, where it is none.
     """
-    network, system = folder / "network.yml", folder / "system.json"
+    network, system, run, memory = (folder / name for name in ("network.yml", "system.json", "run.txt", "memory.json"))
     with _naming(network):
         dims = _read_network(network)
         if prod(dim.size for dim in dims) != num_ranks:
             sizes = " x ".join(str(dim.size) for dim in dims)
             raise TimingError(f"npus_count: {sizes} ranks, and the trace has {num_ranks:,}")
+    with _naming(run):
+        line = read_run_line(run)
+    with _naming(memory):
+        remote = _read_memory(memory)
     with _naming(system):
-        return _read_system(read_json(system), dims, queues=_read_queues(folder / "run.txt"))
+        return _read_system(read_json(system), dims, folder, line=line, remote=remote)
 
 
 @contextmanager
@@ -175,11 +198,13 @@ def _read_network(path: Path) -> tuple[Dim, ...]:
     return tuple(dims)
 
 
-def _read_system(table: object, dims: tuple[Dim, ...], *, queues: int) -> Machine:
+def _read_system(
+    table: object, dims: tuple[Dim, ...], folder: Path, *, line: RunLine, remote: RemoteMemory | None
+) -> Settings:  # fmt: skip
     if not isinstance(table, dict):
         raise TimingError("a table of settings was expected")
     for key in table:
-        if key not in _SYSTEM and not str(key).endswith("-implementation"):
+        if key not in (*_SYSTEM, *(f"{kind}-implementation{end}" for kind in KINDS for end in ("", "-custom"))):
             raise TimingError(f"{quote(key)}: not simulated; known are {', '.join(_SYSTEM)}, and …-implementation")
     for key, allowed in _ONLY.items():
         if table.get(key, allowed) != allowed:
@@ -187,28 +212,59 @@ def _read_system(table: object, dims: tuple[Dim, ...], *, queues: int) -> Machin
     policy = table.get("scheduling-policy")
     if policy not in ("FIFO", "LIFO", "EXPLICIT"):
         raise TimingError(f"scheduling-policy: FIFO, LIFO or EXPLICIT, not {quote(policy)}")
-    optimization = table.get("collective-optimization")  # not set, ASTRA-sim takes either
-    multi = {word: name for name, word in _OPTIMIZATIONS.items()}.get(str(optimization))
-    if multi is None:
-        raise TimingError(f"collective-optimization: localBWAware or baseline, not {quote(optimization)}")
-    if "local-mem-bw" not in table:
-        raise TimingError("local-mem-bw: GB/s of a rank's memory; without it reductions have no length")
-    return Machine(
+    custom = {
+        kind: read_custom(table[key], folder, key)
+        for kind in KINDS
+        if (key := f"{kind}-implementation-custom") in table
+    }
+    algorithms, unnamed = _read_algorithms(table, len(dims))
+    endpoint = ENDPOINT
+    if "endpoint-delay" in table:  # without it there the scale has nothing to multiply
+        endpoint = int(int(_number("endpoint-delay", table["endpoint-delay"])) * line.injection_scale)
+    machine = Machine(
         dims=dims,
-        algorithms=_read_algorithms(table),
-        multi=multi,
+        algorithms=algorithms,
+        multi=_read_multi(table, is_used=ALL_REDUCE not in (*custom, *unnamed) and (len(dims) > 1 or line.queues > 1)),
         chunks=_whole(table, "preferred-dataset-splits", None),
         active_chunks=_whole(table, "active-chunks-per-dimension", 1),
-        queues=queues,
-        memory_bytes_per_ns=_number("local-mem-bw", table["local-mem-bw"]),
-        endpoint_ns=_whole(table, "endpoint-delay", ENDPOINT),
+        queues=line.queues,
+        memory_bytes_per_ns=_number("local-mem-bw", table["local-mem-bw"]) if "local-mem-bw" in table else None,
+        # TFLOP/s are 1,000 flops a ns.
+        peak_flops_per_ns=1000 * _number("peak-perf", table.get("peak-perf"))
+        if _is_on(table, "roofline-enabled")
+        else None,
+        endpoint_ns=endpoint,
+    )
+    options = Options(
+        aware=line.aware, rendezvous=line.rendezvous, replays=_is_on(table, "replay-only"), remote=remote, custom=custom
+    )
+    return Settings(
+        machine=machine, options=options, unnamed_kinds=tuple(kind for kind in unnamed if kind not in custom)
     )
 
 
-def _read_algorithms(table: Mapping[str, object]) -> Algorithms:
-    by_kind = {}
+def _is_on(table: Mapping[str, object], key: str) -> bool:
+    return _number(key, table.get(key, 0)) != 0
+
+
+def _read_multi(table: Mapping[str, object], *, is_used: bool) -> str:
+    """Not set, ASTRA-sim takes either."""
+    optimization = table.get("collective-optimization")
+    multi = {word: name for name, word in _OPTIMIZATIONS.items()}.get(str(optimization))
+    if multi is None and (is_used or optimization is not None):
+        raise TimingError(f"collective-optimization: localBWAware or baseline, not {quote(optimization)}")
+    return multi or LOCAL_BW_AWARE
+
+
+def _read_algorithms(table: Mapping[str, object], num_dims: int) -> tuple[Algorithms, tuple[str, ...]]:
+    """(those of each kind, the kinds of which nothing is said, which have rings here)."""
+    by_kind, unnamed = {}, []
     for kind in KINDS:
         words = table.get(f"{kind}-implementation")
+        if words is None:
+            by_kind[kind] = (Algorithm(RING),) * num_dims
+            unnamed.append(kind)
+            continue
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise TimingError(f"{kind}-implementation: a list of words, one for each dim, not {quote(words)}")
         try:
@@ -218,17 +274,29 @@ def _read_algorithms(table: Mapping[str, object]) -> Algorithms:
     all_reduce, all_gather, reduce_scatter, all_to_all = (by_kind[kind] for kind in KINDS)
     return Algorithms(
         all_reduce=all_reduce, all_gather=all_gather, reduce_scatter=reduce_scatter, all_to_all=all_to_all
-    )  # fmt: skip
+    ), tuple(unnamed)  # fmt: skip
 
 
-def _read_queues(path: Path) -> int:
-    """`--num-queues-per-dim` of the command line; 1 without one."""
+def _read_memory(path: Path) -> RemoteMemory | None:
+    """`None` where there is no file, or no memory behind the ranks'."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")[:_MOST_YAML]
+        table = read_json(path)
     except FileNotFoundError:
-        return 1
-    match = re.search(r"--num-queues-per-dim[= ](\d{1,6})\b", text, re.ASCII)
-    return int(match[1]) if match else 1
+        return None
+    if not isinstance(table, dict):
+        raise TimingError("a table with memory-type was expected")
+    kind = table.get("memory-type")
+    if kind == _NO_MEMORY:
+        return None
+    if kind not in (PER_NPU, PER_NODE, POOL):
+        raise TimingError(f"memory-type: {_NO_MEMORY}, {PER_NPU}, {PER_NODE} or {POOL}, not {quote(kind)}")
+    latency, rate = (int(_number(key, table.get(key, 0))) for key in ("remote-mem-latency", "remote-mem-bw"))
+    nodes, of_node = (_whole(table, key, 1) for key in ("num-nodes", "num-npus-per-node"))
+    if latency < 0 or rate < 1 or nodes < 1 or of_node < 1:
+        raise TimingError(
+            "remote-mem-latency from 0, remote-mem-bw, num-nodes and num-npus-per-node from 1 are simulated"
+        )
+    return RemoteMemory(kind=kind, latency=latency, bytes_a_tick=rate, ranks_of_node=of_node, nodes=nodes)
 
 
 def _whole(table: Mapping[str, object], key: str, default: int | None) -> int:

@@ -67,6 +67,33 @@ def test_a_local_broadcast_and_a_program_around_all_are_no_communication(tmp_pat
     assert number("dominant_kernel_concentration", folder) == pytest.approx(100 * 3 / 7)
 
 
+def test_bytes_a_second_of_one_device_without_the_loop_around(tmp_path):
+    """Two chips, a step of 100 us: a loop of 3 MB around a fusion of 2 and an all-reduce of 1: 3 MB / 100 us = 30 GB/s
+    (theirs 120: both chips, and the loop again)."""
+    trace = Trace()
+    for device in (0, 1):
+        trace.step(device, 0, 0, 100)
+        trace.op(device, "while.1", 0, 80, "while", bytes_accessed="3000000")
+        trace.op(device, "fusion.1", 0, 60, "loop fusion", bytes_accessed="2000000")
+        trace.op(device, "all-reduce.1", 60, 20, "all-reduce", bytes_accessed="1000000")
+    folder = trace.write(tmp_path / "tpu")
+    assert number("estimated_bandwidth", folder) == pytest.approx(30)
+    assert number("comm_kernel_breakdown_tpu", folder) == pytest.approx(20e-6)
+    assert why_not("estimated_bandwidth", inference(tmp_path / "none")) == "the trace shows no bytes_accessed"
+
+
+def test_kinds_at_once_count_once_each(tmp_path):
+    """An all-gather from 0 to 40 us and an all-reduce within it from 20 to 30: 40 us of communication, 50 by kind."""
+    trace = Trace()
+    trace.step(0, 0, 0, 100)
+    trace.op(0, "all-gather-start.1", 0, 1, "all-gather-start")
+    trace.op(0, "all-reduce.1", 20, 10, "all-reduce")
+    trace.op(0, "all-gather-done.1", 39, 1, "all-gather-done")
+    folder = trace.write(tmp_path / "tpu")
+    assert number("total_communication_time", folder) == pytest.approx(40e-6)
+    assert number("comm_kernel_breakdown_tpu", folder) == pytest.approx(50e-6)
+
+
 def test_time_is_of_one_device_and_one_step(tmp_path):
     """Four chips with 300 µs each in both of two steps: 300 µs (theirs: 1.2 ms)."""
     trace = Trace()

@@ -124,7 +124,7 @@ def plan_chunks(machine: Machine, collective: Collective, turns: Turns | None = 
     for _ in range(count):
         num_bytes = chunk
         phases = []
-        for kind, index, (queue, step) in _visits(collective.kind, machine.multi, queues):
+        for kind, index, (queue, step) in _visits(collective.kind, machine.multi, queues, collective.dims):
             level = levels[index]
             phase = Phase(
                 kind=kind,
@@ -142,15 +142,17 @@ def plan_chunks(machine: Machine, collective: Collective, turns: Turns | None = 
     return tuple(chunks)
 
 
-def _visits(kind: str, multi: str, queues: Sequence[_Queues]) -> list[tuple[str, int, tuple[int, int]]]:
-    """Kind, level and queue of each phase of the next chunk."""
-    last = len(queues) - 1
+def _visits(
+    kind: str, multi: str, queues: Sequence[_Queues], dims: tuple[int, ...] | None
+) -> list[tuple[str, int, tuple[int, int]]]:
+    """Kind, level and queue of each phase of the next chunk.  dims: the levels that are visited; all where `None`."""
+    *first, last = range(len(queues)) if dims is None else dims
     if kind != ALL_REDUCE or multi != LOCAL_BW_AWARE:
-        order = range(last, -1, -1) if kind == ALL_GATHER else range(last + 1)
+        order = (last, *reversed(first)) if kind == ALL_GATHER else (*first, last)
         return [(kind, level, queues[level].any()) for level in order]
-    up = [(REDUCE_SCATTER, level, queues[level].first_half()) for level in range(last)]
+    up = [(REDUCE_SCATTER, level, queues[level].first_half()) for level in first]
     middle = (ALL_REDUCE, last, queues[last].first_half())
-    down = [(ALL_GATHER, level, queues[level].second_half()) for level in range(last - 1, -1, -1)]
+    down = [(ALL_GATHER, level, queues[level].second_half()) for level in reversed(first)]
     return [*up, middle, *down]
 
 

@@ -16,6 +16,9 @@ from compare.timing.network.machines.machine import RING, SWITCH, Dim, Machine
 Key = tuple[Tag, int, int, int]
 """Tag, sender, receiver, bytes."""
 
+_ASKING = 8192
+"""Bytes."""
+
 
 class Wires(Protocol):
     """Carries a message, and says when it has arrived."""
@@ -143,6 +146,31 @@ class Mailbox:
             handler()
         else:
             self._arrived.add(place)
+
+
+class Handshake:
+    """A mailbox in which a sender waits for 8,192 bytes from its receiver, who waits until they have arrived.
+
+    Source: `Sys::rendezvous_sim_send`, `Sys::rendezvous_sim_recv`.
+    """
+
+    def __init__(self, mail: Mailbox) -> None:
+        self._mail = mail
+
+    def send(self, tag: Tag, source: int, target: int, num_bytes: int, sent: Action | None = None) -> None:
+        self._mail.receive(
+            _ask(tag), target, source, _ASKING, lambda: self._mail.send(tag, source, target, num_bytes, sent)
+        )
+
+    def receive(self, tag: Tag, source: int, target: int, num_bytes: int, handler: Action) -> None:
+        self._mail.send(
+            _ask(tag), target, source, _ASKING, lambda: self._mail.receive(tag, source, target, num_bytes, handler)
+        )
+
+
+def _ask(tag: Tag) -> Tag:
+    """Of the message that a receiver sends first."""
+    return -10 - tag[0], tag[1]
 
 
 class Mirror:

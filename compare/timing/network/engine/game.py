@@ -1,7 +1,8 @@
 """Plays a graph on a machine: every class of ranks on its own clock, transfers as flows over shared links.
 
-A rank computes one node at a time; whatever communicates runs beside that.  Among ready nodes the lowest goes first.  A
-collective begins when its last member has come; a message when its sender has (`eager`), or both its ends.
+A rank computes one node at a time, and its CPU another; whatever communicates runs beside that.  Among ready nodes
+the lowest goes first.  A collective begins when its last member has come; a message when its sender has (`eager`), or
+both its ends.
 """
 
 import heapq
@@ -18,7 +19,7 @@ from compare.timing.network.engine.faults import GraphError, describe_deadlock, 
 from compare.timing.network.engine.flows import Flow, SharedLinks
 from compare.timing.network.engine.links import Links
 from compare.timing.network.engine.plan import Plan
-from compare.timing.network.graph.graph import COLLECTIVE, COMPUTE, RECEIVE, SEND, NodeTable, list_partners
+from compare.timing.network.graph.graph import COLLECTIVE, COMPUTE, HOST, RECEIVE, SEND, NodeTable, list_partners
 from compare.timing.network.machines.machine import Machine
 
 Uses = tuple[tuple[int, float], ...]
@@ -88,8 +89,9 @@ class Game:
         shared_parts = {id(table): _TableParts.of(table, machine, scale_compute) for table in self.tables}
         self.parts = [shared_parts[id(table)] for table in self.tables]
         self.left = [list(parts.num_deps) for parts in self.parts]
-        self.ready: list[list[int]] = [[] for _ in first]
-        self.computing = [False] * len(first)
+        self.ready: list[dict[int, list[int]]] = [{COMPUTE: [], HOST: []} for _ in first]
+        """Of each class, by the core that they run on."""
+        self.computing: list[set[int]] = [set() for _ in first]
         self.starts = [[-1.0] * table.size for table in self.tables]
         self.joined = [[-1.0] * table.size for table in self.tables]
         self.ends = [[-1.0] * table.size for table in self.tables]
@@ -107,7 +109,8 @@ class Game:
             for node in parts.roots:
                 self._make_ready(index, node)
         for index in range(len(self.parts)):
-            self._compute(index)
+            self._compute(index, COMPUTE)
+            self._compute(index, HOST)
         events, pop = self.events, heapq.heappop
         while events:
             self.now, _, act = pop(events)
@@ -124,21 +127,25 @@ class Game:
     # Ranks
 
     def _make_ready(self, index: int, node: int) -> None:
-        if self.parts[index].ops[node] == COMPUTE:
-            heapq.heappush(self.ready[index], node)
+        op = self.parts[index].ops[node]
+        if op in self.ready[index]:
+            heapq.heappush(self.ready[index][op], node)
+        elif self.parts[index].transfers[node] < 0:
+            self.starts[index][node] = self.joined[index][node] = self.now
+            self.at(self.now + self.parts[index].ns[node], partial(self._end_node, index, node))
         else:
             self._join(index, node)
 
-    def _compute(self, index: int) -> None:
-        if self.computing[index] or not self.ready[index]:
+    def _compute(self, index: int, core: int) -> None:
+        if core in self.computing[index] or not self.ready[index][core]:
             return
-        node = heapq.heappop(self.ready[index])
-        self.computing[index] = True
+        node = heapq.heappop(self.ready[index][core])
+        self.computing[index].add(core)
         self.starts[index][node] = self.joined[index][node] = self.now
-        self.at(self.now + self.parts[index].ns[node], partial(self._end_compute, index, node))
+        self.at(self.now + self.parts[index].ns[node], partial(self._end_compute, index, core, node))
 
-    def _end_compute(self, index: int, node: int) -> None:
-        self.computing[index] = False
+    def _end_compute(self, index: int, core: int, node: int) -> None:
+        self.computing[index].remove(core)
         self._end_node(index, node)
 
     def _end_node(self, index: int, node: int) -> None:
@@ -148,7 +155,8 @@ class Game:
             left[after] -= 1
             if not left[after]:
                 self._make_ready(index, after)
-        self._compute(index)
+        self._compute(index, COMPUTE)
+        self._compute(index, HOST)
 
     # Transfers
 
@@ -325,7 +333,7 @@ class Game:
             def list_absent(rank: int) -> list[int]:
                 """The ranks that have not come to the transfer at which one waits."""
                 node = stuck[rank]
-                if self.starts[of[rank]][node] < 0 or self.parts[of[rank]].ops[node] == COMPUTE:
+                if self.starts[of[rank]][node] < 0 or self.parts[of[rank]].transfers[node] < 0:
                     return []
                 number, op = self.parts[of[rank]].transfers[node], self.parts[of[rank]].ops[node]
                 met = {SEND: RECEIVE, RECEIVE: SEND}.get(op, COLLECTIVE)
@@ -389,9 +397,9 @@ class _TableParts:
         waiting = np.repeat(np.arange(table.size), num_deps)
         for node, before in zip(waiting.tolist(), table.deps.tolist(), strict=True):
             followers[before].append(node)
-        is_compute = table.ops == COMPUTE
         ns = compute_ns(table, machine)
+        scaled = np.where(table.ops == COMPUTE, ns / scale_compute, ns)
         return cls(
-            table.ops.tolist(), (ns / scale_compute).tolist(), np.where(is_compute, 0.0, ns).tolist(),
+            table.ops.tolist(), scaled.tolist(), np.where(table.transfers < 0, 0.0, ns).tolist(),
             table.transfers.tolist(), num_deps.tolist(), followers, np.flatnonzero(num_deps == 0).tolist(),
         )  # fmt: skip

@@ -14,9 +14,10 @@ import numpy as np
 from compare.hlo.devices.groups import Groups
 from compare.timing.arrays import Floats, Ints
 
-COMPUTE, COLLECTIVE, SEND, RECEIVE = range(4)
-"""What a node does (`NodeTable.ops`)."""
-OPS = ("compute", "collective", "send", "receive")
+COMPUTE, COLLECTIVE, SEND, RECEIVE, HOST, REMOTE, BESIDE = range(7)
+"""What a node does (`NodeTable.ops`): HOST computes on the CPU, REMOTE reads or writes remote memory, BESIDE lasts its
+duration and occupies nothing."""
+OPS = ("compute", "collective", "send", "receive", "work of the CPU", "memory access", "wait")
 PERMUTE = "collective-permute"
 PS = 1000
 """Picoseconds of a nanosecond."""
@@ -52,14 +53,15 @@ class NodeTable:
     ids: Ints
     """Unique, ascending: a graph's file names nodes by them.  Among ready nodes the lowest goes first."""
     ops: Ints
-    """COMPUTE, COLLECTIVE, SEND or RECEIVE."""
+    """COMPUTE, COLLECTIVE, SEND, RECEIVE, HOST, REMOTE or BESIDE."""
     duration_ps: Ints
-    """Of compute, and of a broadcast, which no algorithm plays; 0 for what else communicates: the network says its
-    length."""
+    """Of what does not communicate, and of a broadcast, which no algorithm plays; 0 for what else communicates: the
+    network says its length."""
     transfers: Ints
-    """Index into `Graph.transfers`; -1 for compute."""
+    """Index into `Graph.transfers`; -1 for what does not communicate."""
     num_bytes: Ints
-    """What this rank says of its transfer (another number than `Transfer.num_bytes` is a fault); 0 for compute."""
+    """What this rank says of its transfer (another number than `Transfer.num_bytes` is a fault), or of its access to
+    remote memory; 0 for compute."""
     dep_starts: Ints
     """Node i waits for the nodes `deps[dep_starts[i]:dep_starts[i + 1]]`; one entry more than there are nodes."""
     deps: Ints
@@ -124,6 +126,13 @@ class NodeTableBuilder:
     ) -> int:  # fmt: skip
         """Returns the node's position."""
         return self._add(name, (COMPUTE, duration_ps, -1, 0), deps, node_id, (flops, memory_bytes))
+
+    def stand_beside(
+        self, op: int, name: str, duration_ps: int, deps: Sequence[int], *,
+        node_id: int | None = None, num_bytes: int = 0,
+    ) -> int:  # fmt: skip
+        """A HOST, REMOTE or BESIDE; returns the node's position."""
+        return self._add(name, (op, duration_ps, -1, num_bytes), deps, node_id, (np.nan, np.nan))
 
     def communicate(
         self, op: int, name: str, transfer: int, num_bytes: int, deps: Sequence[int], *,

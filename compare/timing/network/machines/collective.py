@@ -15,6 +15,8 @@ class Collective:
     """A rank's input: of an all-gather its shard, of the others the whole (ASTRA-sim's `comm_size`)."""
     group: tuple[int, ...] | None = None
     """Ranks, in the order of their ring; `None` for all."""
+    dims: tuple[int, ...] | None = None
+    """That it goes through, on all ranks; `None` for all of them.  Only ASTRA-sim's traces leave out any."""
 
     def check(self, machine: Machine) -> None:
         """Raises `TimingError` where the machine cannot have this collective."""

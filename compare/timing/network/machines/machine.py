@@ -165,7 +165,7 @@ class Machine:
     algorithms: Algorithms
     multi: str = LOCAL_BW_AWARE
     """How an all-reduce crosses dims: `baseline`, one all-reduce a dim; `local-bw-aware`, reduce-scatters up, an
-    all-reduce in the last dim, all-gathers down; `greedy`, the same with dims in another order for each chunk."""
+    all-reduce in the last dim, all-gathers down; `greedy`, the same with chunks in several orders of the dims."""
     compiled: tuple[str, ...] = ()
     """Kinds that run by the algorithm which the compiler chose, where a program says it and the dims are a torus."""
     chunks: int = 1

@@ -1,11 +1,11 @@
-"""What a collective or messages cost on a machine: phases over its dims, chunks behind each other."""
+"""What a collective costs on a machine: phases over its dims, chunks behind each other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import inf, prod
 
 from compare.timing.errors import TimingError
-from compare.timing.network.machines.collective import Collective, Message
+from compare.timing.network.machines.collective import Collective
 from compare.timing.network.machines.machine import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -17,7 +17,7 @@ from compare.timing.network.machines.machine import (
     Dim,
     Machine,
 )
-from compare.timing.network.native.loads import route_links
+from compare.timing.network.native.orders import Order, list_orders
 from compare.timing.network.native.steps import Step, list_steps
 from compare.timing.network.queues import Visit, serve_chunks
 
@@ -49,28 +49,36 @@ def time_collective(machine: Machine, collective: Collective) -> float:
         raise TimingError("bytes: a collective has 1 or more")
     if machine.active_chunks != 1 or machine.queues != 1:
         raise TimingError("several chunks at once in a dim have no closed form; leave out --active and --queues")
-    chunks = [[Visit(each.dim, each.ns) for each in passes] for passes in list_chunks(machine, collective)]
-    return machine.launch_ns + serve_chunks(chunks, 1)
+    return machine.launch_ns + _serve(list_chunks(machine, collective))
+
+
+def _serve(chunks: Sequence[Sequence[Pass]]) -> float:
+    visits = {id(passes): [Visit(each.dim, each.ns) for each in passes] for passes in chunks}
+    return serve_chunks([visits[id(passes)] for passes in chunks], 1)
 
 
 def list_chunks(machine: Machine, collective: Collective) -> list[list[Pass]]:
     """The phases of each chunk.
 
-    `greedy`: a chunk goes first through the dim in which the chunks before it take the least time, then the next, after
-    Themis (Rashidi et al., "Themis: a network bandwidth-aware collective scheduling policy for distributed training of
-    DL models", ISCA 2022), which also waits for a difference before it leaves the first order.
+    `greedy`: the first of the schedules in `orders` that ends earliest.  Themis (Rashidi et al., "Themis: a network
+    bandwidth-aware collective scheduling policy for distributed training of DL models", ISCA 2022) lets each chunk
+    begin in the dim that is least loaded; by that rule a faster link can lengthen a collective.
     """
     num_bytes = collective.num_bytes / machine.chunks
     if machine.multi != GREEDY:
         return [list_passes(machine, collective, num_bytes)] * machine.chunks
-    busy_ns = [0.0] * len(keep_dims(machine, collective.group).dims)
-    chunks = []
-    for _ in range(machine.chunks):
-        order = sorted(range(len(busy_ns)), key=lambda dim: busy_ns[dim])
-        chunks.append(list_passes(machine, collective, num_bytes, order=order))
-        for each in chunks[-1]:
-            busy_ns[each.dim] += each.ns
-    return chunks
+    passes: dict[Order, list[Pass]] = {}
+    best, least = None, inf
+    for schedule in list_orders(len(keep_dims(machine, collective.group).dims), machine.chunks):
+        for order in schedule:
+            if order not in passes:
+                passes[order] = list_passes(machine, collective, num_bytes, order=order)
+        chunks = [passes[order] for order in schedule]
+        ns = _serve(chunks)
+        if ns < least:
+            best, least = chunks, ns
+    assert best is not None
+    return best
 
 
 def list_passes(
@@ -155,29 +163,3 @@ def _list_groups(machine: Machine, rank: int) -> str:
         groups.append(f"{words} (dim {index})")
         stride *= dim.size
     return ", ".join(groups) + ", or all ranks of several dims" * (len(groups) > 1)
-
-
-def time_messages(machine: Machine, messages: Sequence[Message]) -> list[float]:
-    """When each arrives, in ns, if all are sent at once.
-
-    Each goes through the dims in order, and waits for the busiest link on its way, which carries everybody's bytes.
-    """
-    carried: dict[tuple[int, tuple[int, ...], int, int], float] = {}
-    ways = []
-    for message in messages:
-        message.check(machine)
-        here, there = list(machine.coordinates(message.source)), machine.coordinates(message.target)
-        way = []
-        for index, dim in enumerate(machine.dims):
-            for link in route_links(dim, here[index], there[index]):
-                line = (index, (*here[:index], *here[index + 1 :]), *link)
-                carried[line] = carried.get(line, 0.0) + message.num_bytes
-                way.append(line)
-            here[index] = there[index]
-        ways.append(way)
-    return [
-        machine.launch_ns
-        + sum(machine.dims[line[0]].latency_ns for line in way)
-        + max(carried[line] / machine.dims[line[0]].bytes_per_ns for line in way)
-        for way in ways
-    ]

@@ -141,11 +141,11 @@ def list_exposed(
         if not weight:
             continue
         table = played.table(index)
-        computes = table.ops == COMPUTE
+        computes, communicates = table.ops == COMPUTE, table.transfers >= 0
         starts, ends = played.starts[index], played.ends[index]
         busy = Union.of(starts[computes], ends[computes])
-        alone: Floats = exposed_shares(starts[~computes], ends[~computes], busy)
-        for number, ns in zip(table.transfers[~computes].tolist(), alone.tolist(), strict=True):
+        alone: Floats = exposed_shares(starts[communicates], ends[communicates], busy)
+        for number, ns in zip(table.transfers[communicates].tolist(), alone.tolist(), strict=True):
             name = key(transfers[number])
             total[name] = total.get(name, 0.0) + ns * weight / num_ranks
     return total

@@ -12,12 +12,16 @@ from compare.timing.network.engine.game import Played
 from compare.timing.network.graph.graph import COMPUTE
 from compare.timing.timeline import (
     COMMUNICATION,
+    CONTAINER,
     EVENT_COLUMNS,
     STEP_COLUMNS,
     Timeline,
     add_overlap,
 )
 from compare.timing.timeline import COMPUTE as COMPUTES
+
+CPU_LINE = "CPU"
+"""Of work that is none of the device: in no sum."""
 
 
 def show_timeline(
@@ -36,10 +40,11 @@ def show_timeline(
     events = events.astype({key: kind for key, kind in EVENT_COLUMNS.items() if kind != "category"})
     events = add_overlap(events.assign(line=CORE_LINE)[list(EVENT_COLUMNS)], steps.astype(STEP_COLUMNS))
     line = np.where(events["hidden_ns"] > 0, BESIDE_LINE, CORE_LINE)
+    line[events["role"].eq(CONTAINER).to_numpy()] = CPU_LINE
     return Timeline(
         source="modelled",
         label=label,
-        events=events.assign(line=pd.Categorical(line, categories=[CORE_LINE, BESIDE_LINE])),
+        events=events.assign(line=pd.Categorical(line, categories=[CORE_LINE, BESIDE_LINE, CPU_LINE])),
         steps=steps.astype(STEP_COLUMNS),
         stands_for={members[0]: tuple(members) for _, members in shown},
         notes=tuple(notes),
@@ -66,6 +71,7 @@ def _events(played: Played, index: int, device: int, rows: Mapping[str, Collecti
     kept, last, wait = _merge_ends(table.transfers, starts, joined, ends)
     of_kept = [None if number < 0 else transfers[number] for number in table.transfers[kept].tolist()]
     found = [None if each is None else rows.get(each.collective) for each in of_kept]
+    computes, communicates = table.ops[kept] == COMPUTE, table.transfers[kept] >= 0
     names = [
         table.names[node] if each is None else each.collective or table.names[node]
         for node, each in zip(kept.tolist(), of_kept, strict=True)
@@ -74,7 +80,7 @@ def _events(played: Played, index: int, device: int, rows: Mapping[str, Collecti
         "device": device,
         "name": names,
         "hlo_op": names,
-        "role": np.where(table.ops[kept] == COMPUTE, COMPUTES, COMMUNICATION),
+        "role": np.where(computes, COMPUTES, np.where(communicates, COMMUNICATION, CONTAINER)),
         "collective": ["" if each is None else each.collective for each in of_kept],
         "scope": ["" if each is None else row.scope if row else "?" for each, row in zip(of_kept, found, strict=True)],
         "kind": ["" if each is None else each.kind for each in of_kept],
@@ -85,7 +91,7 @@ def _events(played: Played, index: int, device: int, rows: Mapping[str, Collecti
         ],
         "start_ns": starts[kept],
         "duration_ns": last - starts[kept],
-        "wait_ns": np.where(table.ops[kept] == COMPUTE, np.nan, wait),
+        "wait_ns": np.where(communicates, wait, np.nan),
     })  # fmt: skip
 
 

@@ -4,7 +4,8 @@ import json
 import struct
 from pathlib import Path
 
-from tests.compare.timing.chakra.wire import BOOL, INT32, INT64, STRING
+from compare.timing.chakra.reader import Trace, build_trace, read_folder
+from tests.compare.timing.chakra.wire import BOOL, INT32, INT64, STRING, UINT64
 
 _FIXED = {3: "<d", 5: "<f", 19: "<I", 21: "<Q", 23: "<i", 25: "<q"}
 """Fields of an attribute's value that are no varints."""
@@ -54,6 +55,31 @@ def collective(number: int, kind: int, size: int, *, group: str = "", deps=(), s
     return node(number, 7, deps=deps, attributes=words)
 
 
+def remote(number: int, size: int, *, deps=()) -> bytes:
+    """A MEM_LOAD_NODE."""
+    return node(number, 2, deps=deps, attributes=[attribute("tensor_size", UINT64, size)])
+
+
+def invalid(number: int, *, deps=()) -> bytes:
+    return node(number, 0, deps=deps)
+
+
+def cpu(number: int, duration: int, *, deps=()) -> bytes:
+    return compute(number, duration, deps=deps, cpu=True)
+
+
+def flops(number: int, num_ops: int, size: int, *, deps=()) -> bytes:
+    words = [attribute("is_cpu_op", BOOL, 0), attribute("num_ops", INT64, num_ops)]
+    return node(number, 4, deps=deps, attributes=[*words, attribute("tensor_size", UINT64, size)])
+
+
+def part(number: int, kind: int, size: int, dims: list[int], *, deps=()) -> bytes:
+    """A collective over some dims."""
+    words = [attribute("comm_type", INT64, kind), attribute("comm_size", INT64, size)]
+    involved = numbered(10, numbered(1, b"involved_dim") + numbered(28, numbered(1, bytes(dims))))
+    return node(number, 7, deps=deps, attributes=[*words, involved])
+
+
 def send(number: int, to: int, tag: int, size: int, *, deps=()) -> bytes:
     return _message(number, 5, "comm_dst", to, tag, size, deps)
 
@@ -81,3 +107,7 @@ def write_trace(folder: Path, nodes: list[list[bytes]], *, groups: dict[str, lis
         inside = {key: members for key, members in groups.items() if all(rank < ranks for rank in members)}
         (folder / "groups.json").write_text(json.dumps(inside))
     return folder
+
+
+def read_trace(folder: Path, **options) -> Trace:
+    return build_trace(read_folder(folder), **options)

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from compare.export.__main__ import main
-from compare.timing.chakra.reader import read_trace
 from compare.timing.chakra.writer import number_groups, write_files
 from compare.timing.errors import TimingError
 from compare.timing.network.graph.graph import COLLECTIVE, COMPUTE, RECEIVE, SEND, list_partners
@@ -14,6 +13,7 @@ from tests.compare.timing.chakra.files import (
     collective,
     compute,
     node,
+    read_trace,
     receive,
     send,
     write_file,
@@ -102,7 +102,6 @@ def test_what_takes_no_time_here_is_said_by_rank_and_node(tmp_path):
     assert read_trace(write_trace(tmp_path, nodes)).notes == (
         "rank 0, node 1 'n1': a METADATA_NODE takes no time here",
         "rank 0, node 2 'n2' and 1 more: a MEM_LOAD_NODE takes no time here",
-        "rank 0, node 3 'n3': the work of a CPU, computed here by the rank's only core",
     )
 
 

@@ -55,7 +55,7 @@ def write(folder, machine):
 def test_what_is_written_is_read(tmp_path, name):
     machine = count_in_ps(export_machine(Topology.parse(name)))
     write(tmp_path, machine)
-    found = read_settings(tmp_path, num_ranks=machine.num_ranks)
+    found = read_settings(tmp_path, num_ranks=machine.num_ranks).machine
     for one, other in zip(found.dims, machine.dims, strict=True):
         assert math.isclose(one.bytes_per_ns, other.bytes_per_ns, rel_tol=1e-14)
         assert math.isclose(one.latency_ns, other.latency_ns, rel_tol=1e-14)
@@ -67,7 +67,7 @@ def test_every_algorithm_has_a_word(tmp_path):
     for algorithm in (*map(Algorithm, words), Algorithm("direct", 3)):
         machine = replace(export_machine(Topology.parse("v6e:1x2")), algorithms=Algorithms.alike((algorithm,)))
         write(tmp_path, machine)
-        assert read_settings(tmp_path, num_ranks=2).algorithms == machine.algorithms
+        assert read_settings(tmp_path, num_ranks=2).machine.algorithms == machine.algorithms
 
 
 def test_ps_and_back():
@@ -102,7 +102,7 @@ def settings(folder, network=(), system=()):
 
 
 def test_settings_of_others_have_defaults(tmp_path):
-    machine = settings(tmp_path)
+    machine = settings(tmp_path).machine
     assert (machine.endpoint_ns, machine.queues, machine.active_chunks) == (10, 1, 1)
     assert machine.dims[0].bytes_per_ns == pytest.approx(1000 * 2**30 / 1e9)
 
@@ -120,8 +120,11 @@ def test_settings_of_others_have_defaults(tmp_path):
     ({}, {"scheduling-policy": None}, r"system\.json: scheduling-policy: FIFO, LIFO or EXPLICIT, not None"),
     ({}, {"collective-optimization": "best"}, "collective-optimization: localBWAware or baseline, not 'best'"),
     ({}, {"preferred-dataset-splits": None}, "preferred-dataset-splits: a whole number, not None"),
-    ({}, {"local-mem-bw": None}, "local-mem-bw: GB/s of a rank's memory"),
-    ({}, {"roofline-enabled": 1}, "roofline-enabled: only 0 is simulated, not 1"),
+    ({}, {"local-mem-bw": "fast"}, "local-mem-bw: a number, not 'fast'"),
+    ({}, {"roofline-enabled": 1}, "peak-perf: a number, not None"),
+    ({}, {"model-shared-bus": 1}, "model-shared-bus: only 0 is simulated, not 1"),
+    ({}, {"per-node-custom-implementation": "x.yml"}, "'per-node-custom-implementation': not simulated"),
+    ({}, {"all-reduce-implementation-custom": ["ring"]}, r"ring\.0\.et is not there; the prefix is looked for from"),
     ({}, {"speed": 1}, "'speed': not simulated"),
     ({}, {"all-reduce-implementation": "ring"}, "all-reduce-implementation: a list of words"),
     ({}, {"all-reduce-implementation": ["best"]}, "all-reduce-implementation: unknown algorithm 'best'"),

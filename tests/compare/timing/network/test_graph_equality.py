@@ -7,16 +7,16 @@ program ended with status 0, and not all ranks finished.
 import csv
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from compare.timing.chakra.reader import read_trace
 from compare.timing.chakra.settings import read_settings
 from compare.timing.errors import TimingError
 from compare.timing.network.astra_sim.program import GraphCycles, play_graph
 from tests.compare.timing.chakra import files
-from tests.compare.timing.chakra.files import write_trace
+from tests.compare.timing.chakra.files import read_trace, write_trace
 
 with Path(__file__).with_name("astra_sim_graphs.csv").open(newline="") as lines:
     RUNS = list(csv.DictReader(lines))
@@ -39,22 +39,26 @@ def write(folder: Path, run: dict[str, str]) -> None:
     }
     (folder / "network.yml").write_text(run["network"].replace("; ", "\n"))
     (folder / "system.json").write_text(json.dumps(system))
-    (folder / "run.txt").write_text(f"--num-queues-per-dim={run['queues']}\n")
+    (folder / "run.txt").write_text(f"--num-queues-per-dim={run['queues']} {run['options']}\n")
+    if run["memory"]:
+        (folder / "memory.json").write_text(run["memory"])
 
 
 def play(folder: Path, run: dict[str, str]) -> GraphCycles:
     write(folder, run)
-    trace = read_trace(folder)
-    machine = read_settings(folder, num_ranks=trace.graph.num_ranks)
-    aware = run["backend"] == "aware"
-    return play_graph(trace.graph, machine, tick_ps=trace.tick_ps, unnamed=trace.unnamed, aware=aware)
+    settings = read_settings(folder, num_ranks=len(json.loads(run["nodes"])))
+    trace = read_trace(folder, replays=settings.options.replays, sizes=tuple(dim.size for dim in settings.machine.dims))
+    options = replace(settings.options, aware=run["backend"] == "aware")
+    return play_graph(
+        trace.graph, settings.machine, tick_ps=trace.tick_ps, unnamed=trace.unnamed, options=options
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("run", [run for run in RUNS if run["cycles"]], ids=lambda run: run["name"])
 def test_every_rank_ends_at_the_cycle_of_the_real_program(tmp_path, run):
     played = play(tmp_path, run)
     assert " ".join(map(str, played.cycles)) == run["cycles"]
-    assert " ".join(map(str, played.exposed)) == run["exposed"]
+    assert " ".join(str(ticks % 2**64) for ticks in played.exposed) == run["exposed"]  # unsigned there
 
 
 @pytest.mark.parametrize("run", [run for run in RUNS if not run["cycles"]], ids=lambda run: run["name"])
@@ -100,6 +104,6 @@ def test_a_machine_of_another_size(tmp_path):
     system = json.loads((tmp_path / "system.json").read_text())
     system |= {key: value[:1] for key, value in system.items() if isinstance(value, list)}
     (tmp_path / "system.json").write_text(json.dumps(system))
-    machine = read_settings(tmp_path, num_ranks=4)
+    machine = read_settings(tmp_path, num_ranks=4).machine
     with pytest.raises(TimingError, match="has 8 ranks, and the machine 4"):
         play_graph(graph, machine, tick_ps=1000)

@@ -4,6 +4,7 @@ import pytest
 
 from compare.timing.errors import TimingError
 from compare.timing.model.constants import constants
+from compare.timing.network.engine.pairs import time_messages
 from compare.timing.network.machines.collective import Collective, Message
 from compare.timing.network.machines.machine import (
     DIRECT,
@@ -20,7 +21,7 @@ from compare.timing.network.machines.machine import (
 from compare.timing.network.machines.machine_file import read_machine
 from compare.timing.network.machines.tpu import astra_sim_machine, tpu_machine
 from compare.timing.network.machines.words import parse_algorithm, parse_kind
-from compare.timing.network.native.times import time_collective, time_messages
+from compare.timing.network.native.times import time_collective
 
 GOOD = """
 name = "two rings"

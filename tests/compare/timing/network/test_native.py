@@ -4,10 +4,12 @@
 """
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
 from compare.timing.errors import TimingError
+from compare.timing.network.engine.pairs import time_messages
 from compare.timing.network.machines.collective import Collective, Message
 from compare.timing.network.machines.machine import (
     ALL_GATHER,
@@ -20,6 +22,7 @@ from compare.timing.network.machines.machine import (
     GREEDY,
     HALVING_DOUBLING,
     LINE,
+    LOCAL_BW_AWARE,
     REDUCE_SCATTER,
     RING,
     SWITCH,
@@ -29,7 +32,7 @@ from compare.timing.network.machines.machine import (
     Machine,
 )
 from compare.timing.network.machines.words import parse_algorithm
-from compare.timing.network.native.times import list_passes, time_collective, time_messages
+from compare.timing.network.native.times import list_passes, time_collective
 
 S = 2_400
 
@@ -124,10 +127,21 @@ def test_messages_take_the_true_way_and_share_links():
     torus = machine_of((RING, 4), (RING, 2))
     # (0,0) to (2,1): two hops and one.
     assert arrivals(torus, [(0, 6, S)]) == [300 + S]
-    # 0 to 2 and 1 to 2 on a ring of 4: both over the link from 1 to 2.
-    assert arrivals(machine_of((RING, 4)), [(0, 2, S), (1, 2, S)]) == [200 + 2 * S, 100 + 2 * S]
+    # 0 to 2 and 1 to 2 on a ring of 4: both over the link from 1 to 2, which carries bytes from 100 on, without pause,
+    # until both have arrived.  The second has it alone for 100 ns; then each has half, and the second arrives when as
+    # much of the first is left.
+    assert arrivals(machine_of((RING, 4)), [(0, 2, S), (1, 2, S)]) == [100 + 2 * S, 2 * S]
     # Incast: three senders share the link from the switch.
     assert arrivals(machine_of((SWITCH, 4)), [(0, 3, S), (1, 3, S), (2, 3, S)]) == [200 + 3 * S] * 3
+
+
+def test_messages_of_different_sizes_share_a_link_until_the_smaller_has_gone():
+    """400 and 100 bytes from one rank to its neighbour: half each until 200, then the other 300 alone."""
+    machine = Machine(
+        dims=(Dim(kind=RING, size=4, bytes_per_ns=1.0, latency_ns=0.0),),
+        algorithms=Algorithms.alike((parse_algorithm(RING),)),
+    )
+    assert arrivals(machine, [(0, 1, 400), (0, 1, 100)]) == [500, 200]
 
 
 @pytest.mark.parametrize(("rest", "collective", "says"), [
@@ -151,13 +165,56 @@ def test_halves_and_trees_are_over_powers_of_two(algorithm):
         time_collective(machine_of((RING, 6), algorithms=(algorithm,)), Collective(kind=ALL_REDUCE, num_bytes=S))
 
 
-def test_greedy_sends_each_chunk_first_where_least_has_gone():
-    """Two chunks of 800 bytes over rings of two, 1 and 2 bytes a ns, no latency.  In dim 0 a reduce-scatter and an
-    all-gather take 400 each, in dim 1 behind it an all-reduce 200: 800 and 200, so the second chunk begins in dim 1.
-    First chunk: dim 0 to 400, dim 1 to 600, dim 0 from 800, when the second has left it, to 1,200.  Second: dim 1 to
-    200, dim 0 from 400 to 800, dim 1 to 1,000.  With one order for both, dim 0 alone takes 4 times 400."""
-    dims = tuple(Dim(kind=RING, size=2, bytes_per_ns=rate, latency_ns=0.0) for rate in (1.0, 2.0))
-    machine = Machine(dims=dims, algorithms=Algorithms.alike((parse_algorithm(RING),) * 2), chunks=2)
+def two_rings(rate, chunks):
+    dims = tuple(Dim(kind=RING, size=2, bytes_per_ns=each, latency_ns=0.0) for each in (1.0, rate))
+    return Machine(dims=dims, algorithms=Algorithms.alike((parse_algorithm(RING),) * 2), chunks=chunks)
+
+
+def test_greedy_divides_the_chunks_between_the_orders():
+    """Two chunks of 800 bytes over rings of two, 1 byte a ns, no latency: a reduce-scatter of 400, an all-reduce of the
+    other dim of 400, an all-gather of 400.  In one order dim 0 has four times 400.  Where one chunk begins in each dim,
+    both dims are busy from 0 to 1,200."""
     both = Collective(kind=ALL_REDUCE, num_bytes=1_600)
-    assert time_collective(replace(machine, multi=GREEDY), both) == 1_200
-    assert time_collective(machine, both) == 1_600
+    assert time_collective(two_rings(1.0, 2), both) == 1_600
+    assert time_collective(replace(two_rings(1.0, 2), multi=GREEDY), both) == 1_200
+
+
+def test_greedy_takes_one_chunk_through_the_faster_dim_first():
+    """800 bytes, dim 1 with 2 bytes a ns.  As they stand: 400, an all-reduce of 400 bytes in dim 1 of 200, 400.  The
+    other way round: 200, an all-reduce of 400 bytes in dim 0 of 400, 200."""
+    one = Collective(kind=ALL_REDUCE, num_bytes=800)
+    assert time_collective(two_rings(2.0, 1), one) == 1_000
+    assert time_collective(replace(two_rings(2.0, 1), multi=GREEDY), one) == 800
+
+
+def random_machine(random):
+    many = random.choice((2, 2, 2, 3))
+    dims = tuple(
+        Dim(
+            kind=random.choice((RING, LINE, SWITCH, FULLY_CONNECTED)), size=random.choice((2, 3, 4, 8)),
+            bytes_per_ns=10 ** random.uniform(0, 3), latency_ns=random.choice((0.0, 100.0, 1_000.0, 5_000.0)),
+        )
+        for _ in range(many)
+    )  # fmt: skip
+    words = [random.choice(("ring", "direct", "two-way-ring")) for _ in range(many)]
+    return Machine(
+        dims=dims, algorithms=Algorithms.alike(tuple(map(parse_algorithm, words))), multi=GREEDY,
+        chunks=random.choice((1, 2, 4, 8)), memory_bytes_per_ns=random.choice((None, 500.0)),
+    )  # fmt: skip
+
+
+def test_no_faster_link_slows_a_greedy_collective_and_none_is_slower_than_in_the_fixed_order():
+    random = Random(24)
+    for _ in range(500):
+        machine = random_machine(random)
+        collective = Collective(
+            kind=random.choice((ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER)), num_bytes=10 ** random.randint(3, 9)
+        )
+        place, factor = random.randrange(len(machine.dims)), random.choice((1.1, 2.0, 10.0))
+        faster = tuple(
+            replace(dim, bytes_per_ns=dim.bytes_per_ns * (factor if index == place else 1.0))
+            for index, dim in enumerate(machine.dims)
+        )
+        ns = time_collective(machine, collective)
+        assert time_collective(replace(machine, dims=faster), collective) <= ns * (1 + 1e-12), (machine, collective)
+        assert ns <= time_collective(replace(machine, multi=LOCAL_BW_AWARE), collective) * (1 + 1e-12)
