@@ -39,6 +39,8 @@ def compare_compute(
     if longer <= _ALIKE * max(timing.times.step_ns or 0 for timing in (more, less)):
         return ""
     by_scope = {scope: _in_scope(more, scope) - _in_scope(less, scope) for scope in scopes_of([more, less])}
+    if not by_scope:  # a timeline whose operations have no part of the model, as a simulated one
+        return ""
     scope = max(by_scope, key=lambda scope: by_scope[scope])
     ratios = (("matrix_flops", "the FLOPs"), ("memory_bytes", "the bytes of memory"))
     compared = [f"{ratio_text(ratio)} {what}" for name, what in ratios if (ratio := _ratio(more, less, scope, name))]
