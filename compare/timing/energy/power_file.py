@@ -75,7 +75,7 @@ def parse_power(table: Table, *, generation: str, name: str) -> Coefficients:
         name=title,
         of=MappingProxyType({**table_row.of, **given}),
         core_share=table_row.core_share,
-        calibrated_on=_text(table, "calibrated-on", ""),
+        calibrated_on=_text(table, "calibrated-on", "") if given else "",
     )
 
 

@@ -178,6 +178,13 @@ def test_an_unknown_generation_says_which_are_known():
         coefficients("v9")
 
 
+def test_a_file_without_coefficients_calibrates_none():
+    table = {"calibrated-on": "lab", "time": {"matrix_flops_per_s": {"value": 2e13, "unit": "FLOP/s"}}}
+    assert parse_power(table, generation="v5e", name="own").calibrated_on == ""
+    static = {"energy": {"static": {"value": 95, "unit": "W"}}}
+    assert parse_power(table | static, generation="v5e", name="own").calibrated_on == "lab"
+
+
 def test_a_users_file_keeps_the_share_of_its_generations_core_rail():
     chip = parse_power({"energy": {"static": {"value": 95, "unit": "W"}}}, generation="v5e", name="own")
     assert chip.core_share == coefficients("v5e").core_share
