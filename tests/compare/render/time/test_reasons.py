@@ -36,8 +36,8 @@ WHAT = (
 )
 WHY = (
     " It gathers over tp there, and then each of the 4 devices computes what they divide in JAX. 4.00 × the work is "
-    "20.0 ms; the other 25.0 ms come with 28.50 × the bytes of memory a FLOP: TorchXLA's results there no longer fit in "
-    "the on-chip memory that holds them in JAX, and are written out and read back."
+    "20.0 ms; the other 25.0 ms come with 28.50 × the bytes of memory a FLOP: TorchXLA's results there no longer fit "
+    "in the on-chip memory that holds them in JAX, and are written out and read back."
 )
 REMOVED = " `tpu+einsum` (the same model with attention written as einsum) computes 2.00 ms longer than JAX."
 
