@@ -1,6 +1,7 @@
 """What is fitted to windows: the energy coefficients of a chip and the time constants of docs/model.md."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -10,9 +11,20 @@ import pandas as pd
 from compare.calibrate.fit import Estimate, Fit, Terms, fit_terms
 from compare.calibrate.windows import ESTIMATED, WORK
 from compare.timing.arrays import Floats
-from compare.timing.energy.coefficients import COMPONENTS, DCN, ICI, MATRIX, MEMORY, STATIC, UNITS, VECTOR
+from compare.timing.energy.coefficients import (
+    COMPONENTS,
+    DCN,
+    ICI,
+    MATRIX,
+    MEMORY,
+    STATIC,
+    UNITS,
+    VECTOR,
+    coefficients,
+)
 from compare.timing.model.time_file import TIME_UNITS
 from compare.timing.timeline import WORK_COLUMNS
+from meshes.devices.generations import GENERATIONS
 
 ENERGY_UNITS: Mapping[str, str] = MappingProxyType(
     {MATRIX: "pJ/FLOP", VECTOR: "pJ/op", MEMORY: "pJ/bit", ICI: "pJ/bit", DCN: "pJ/bit", STATIC: "W"}
@@ -32,6 +44,8 @@ TIME: Mapping[str, TimeConstant] = MappingProxyType(
     {name: TimeConstant(unit, is_rate=unit.endswith("/s")) for name, unit in TIME_UNITS.items()}
 )
 """Of one device.  `dispatch_s` is the host's, for each call of a program; the others are those of docs/model.md."""
+MOST_TIMES = 10.0
+"""A constant that is more than so many times off from a chip's is a wrong unit, or another chip."""
 _CORE = ("cycle_factor", "matrix_flops_per_s", "vector_ops_per_s")
 _MEMORY = ("memory_bytes_per_s",)
 
@@ -74,6 +88,35 @@ def _terms(
     )
 
 
+def list_unusual(estimates: Sequence[Estimate], generation: str) -> list[str]:
+    """A line for each constant that is more than MOST_TIMES off from what is known of a generation's chip.
+
+    Rates against the data sheet, energy against the range of its coefficient.  Nothing for no TPU of the table.
+    """
+    if generation not in GENERATIONS:
+        return []
+    row, chip = GENERATIONS[generation], coefficients(generation).of
+    sheet: dict[str, float | None] = {
+        "matrix_flops_per_s": row.bf16_flops / row.devices, "memory_bytes_per_s": row.hbm_bytes_per_s / row.devices,
+        "link_bytes_per_s": row.ici_link_bytes_per_s, "cycle_factor": 1.0,
+    }  # fmt: skip
+    known = {name: ("data sheet's", value, value) for name, value in sheet.items() if value}
+    for name, unit in ENERGY_UNITS.items():
+        factor = UNITS[name][chip[name].unit] / UNITS[name][unit]
+        known[name] = ("table's", chip[name].low * factor, chip[name].high * factor)
+    units = {**ENERGY_UNITS, **TIME_UNITS}
+    lines = []
+    for each in estimates:
+        whose, low, high = known.get(each.name, ("", 0.0, math.inf))
+        if each.value and not low / MOST_TIMES <= each.value <= high * MOST_TIMES:
+            end = high if each.value > high else low
+            lines.append(
+                f"{each.name} is {each.value:.3g} {units[each.name]}, {each.value / end:.2g} times the {whose} "
+                f"{end:.3g} of {generation}: are the windows in s, J, FLOP, op and byte, and of a {generation}?"
+            )
+    return lines
+
+
 def fit_energy(windows: pd.DataFrame) -> Fit:
     """Coefficients in joules per unit of work, from the windows whose energy was measured."""
     measured = windows[windows["energy_j"] > 0]
@@ -98,10 +141,15 @@ def convert_time(estimate: Estimate) -> Estimate | None:
     """Seconds per unit of work -> a rate where the constant is one; `None` for a rate without bound."""
     if not TIME[estimate.name].is_rate:
         return estimate
-    if estimate.value <= 0 or estimate.high <= 0:
+    if estimate.value <= 0:
         return None
     high = 1 / estimate.low if estimate.low > 0 else float("inf")
     return Estimate(name=estimate.name, value=1 / estimate.value, low=1 / estimate.high, high=high)
+
+
+def least_rate(estimate: Estimate) -> float:
+    """The slowest that a rate without bound can be, from the interval of its inverse; infinite where that is 0."""
+    return 1 / estimate.high if estimate.high > 0 else float("inf")
 
 
 def _scale(estimate: Estimate, factor: float) -> Estimate:

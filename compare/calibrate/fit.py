@@ -1,6 +1,9 @@
 """Non-negative least squares with intervals, errors of prediction, and which coefficients cannot be told apart.
 
-Rows are weighted by 1 / measured: an error of one per cent counts alike in a window of 1 ms and in one of 1 s.
+Rows are weighted by 1 / predicted, and fitted again until that no longer changes: an error of one per cent counts alike
+in a window of 1 ms and in one of 1 s.  (Weights of 1 / measured give windows that read low more weight, a bias of
+−2σ².)  Residuals are bent (Huber's loss).  The first prediction is that of least absolute deviations of the logarithm,
+on which a single wrong window has little pull; windows that are many times off from it are left out, and named.
 Intervals are the 95 % ones of linear regression, over the coefficients that are not at their bound 0.  Collinearity:
 D. A. Belsley, E. Kuh and R. E. Welsch, *Regression Diagnostics* (Wiley 1980), chapter 3.
 """
@@ -21,7 +24,21 @@ MOST_CONDITION = 30.0
 """Condition indices above it mark a dependency between columns, by Belsley, Kuh and Welsch."""
 MOST_SHARE = 0.5
 """Of a coefficient's variance: what comes of such a dependency may be this share of it."""
-_ROUNDS = 20
+MOST_OFF, MOST_SPREADS = 3.0, 6.0
+"""A window that is off from a robust fit by more than both, a factor and robust standard deviations, does not fit."""
+MOST_LEFT_OUT = 0.1
+"""Of all windows, the part that may be left out as not fitting: beyond it the model is wrong, and not the windows."""
+BEND = 2.5
+"""Standard deviations from which on a residual counts in proportion to its size, and no longer to its square."""
+LEAST_SPREAD = 1e-3
+"""A standard deviation of residuals that is believed: a clock is no better."""
+_ROUNDS = 50
+_SETTLED = 1e-7
+"""Relative change of every prediction: of intervals of a per mille, nothing."""
+_SETTLED_ROBUST = 1e-3
+"""Relative change of the robust fit's deviations, which is a start only."""
+_LEAST_PREDICTED = 1e-3
+"""Of what was measured: a window of which next to nothing is predicted has the weight of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +87,15 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Misfit:
+    """A window that was left out, since it is many times off from what all others say."""
+
+    name: str
+    measured: float
+    predicted: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
     """What the windows say."""
 
@@ -79,7 +105,9 @@ class Fit:
     """Groups of coefficients that they cannot tell apart."""
     unseen: tuple[str, ...]
     """Coefficients that no window shows: there is no such work, or it never is what takes long."""
+    misfits: tuple[Misfit, ...]
     num_windows: int
+    """Those that were fitted."""
     spread: float
     """Standard deviation of the relative residuals."""
     errors: Floats
@@ -99,7 +127,10 @@ def fit_terms(terms: Terms, measured: Floats, *, groups: Sequence[str]) -> Fit:
     names = tuple(name for name, keep in zip(terms.names, seen, strict=True) if keep)
     known = Terms(names, terms.amounts[:, seen], terms.core[seen], terms.memory[seen])
     _check_variation(known, measured)
-    coefficients, design = _solve(known, measured)
+    robust = _fit_robustly(known, measured)
+    fits: Mask = ~_find_misfits(known, measured, robust)
+    solution = _solve(known.at(fits), measured[fits], start=robust)
+    design = solution.design
     shown: Mask = np.asarray(design.any(axis=0))
     shown_names = [name for name, keep in zip(names, shown, strict=True) if keep]
     unseen = (*(name for name in terms.names if name not in names),
@@ -111,15 +142,20 @@ def fit_terms(terms: Terms, measured: Floats, *, groups: Sequence[str]) -> Fit:
         raise TimingError(
             f"the {len(measured)} windows cannot tell {groups} apart; add windows in which one varies alone"
         )
-    spread, estimates = _estimate(shown_names, design[:, shown], coefficients[shown])
+    spread, estimates = _estimate(shown_names, solution, shown)
+    predicted = known.predict(solution.coefficients)
     return Fit(
         estimates=tuple(each for each in estimates if each.name not in refused),
         collinear=tuple(collinear),
         unseen=unseen,
-        num_windows=len(measured),
+        misfits=tuple(
+            Misfit(name=groups[at], measured=float(measured[at]), predicted=float(predicted[at]))
+            for at in np.flatnonzero(~fits).tolist()
+        ),
+        num_windows=int(fits.sum()),
         spread=spread,
-        errors=_leave_one_out(known, measured, groups),
-        predicted=known.predict(coefficients),
+        errors=_leave_one_out(known, measured, groups, fits=fits, start=solution.coefficients),
+        predicted=predicted,
     )
 
 
@@ -162,22 +198,76 @@ def _check_variation(terms: Terms, measured: Floats) -> None:
         )
 
 
-def _solve(terms: Terms, measured: Floats) -> tuple[Floats, Floats]:
-    """Coefficients, and the weighted rows (windows, names) in which only what takes long counts."""
-    rows, ones = terms.amounts / measured[:, None], np.ones(len(measured))
-    scale = np.maximum(rows.max(axis=0), 1e-300)
-    mask = np.ones(rows.shape, np.bool_)
-    best, least = (np.zeros(len(terms.names)), rows), np.inf
+@dataclass(frozen=True, slots=True)
+class _Solution:
+    coefficients: Floats
+    design: Floats
+    """(windows, names): rows ÷ predicted, in which only what takes long counts."""
+    target: Floats
+    """(windows,): measured ÷ predicted."""
+    pulls: Floats
+    """(windows,): of its residual, what counts: 1, and less where it is beyond BEND standard deviations."""
+
+
+def _solve(terms: Terms, measured: Floats, *, start: Floats) -> _Solution:
+    """Least squares with weights of 1 / predicted and Huber's loss, repeated until neither changes."""
+    coefficients, best, least = start, None, np.inf
     for _ in range(_ROUNDS):
-        try:
-            solution, _ = nnls(rows * mask / scale, ones)
-        except RuntimeError:  # its limit of rounds: numbers too far apart
-            raise TimingError("the windows have no fit: their numbers are too far apart; check their units") from None
-        coefficients: Floats = solution / scale
-        design: Floats = rows * mask
+        weights = _weights(terms, measured, coefficients)
+        design = terms.amounts * terms.binding(coefficients) * weights[:, None]
+        target = measured * weights
+        pulls = _pulls(target - design @ coefficients, int((coefficients > 0).sum()))
+        roots = np.sqrt(pulls)
+        following = _fit_rows(design * roots[:, None], target * roots)
+        before, after = (_log_errors(terms, measured, each) for each in (coefficients, following))
+        coefficients, size = following, float(np.abs(after).sum())
+        solution = _Solution(coefficients, design, target, pulls)
+        if best is None or size < least:
+            best, least = solution, size
+        if float(np.abs(after - before).max()) < _SETTLED:
+            return solution
+    assert best is not None
+    return best
+
+
+def _pulls(residuals: Floats, size: int) -> Floats:
+    free = max(len(residuals) - size, 1)
+    spread = 1.4826 * float(np.median(np.abs(residuals))) * np.sqrt(len(residuals) / free)
+    pulls: Floats = np.minimum(1.0, BEND * max(spread, LEAST_SPREAD) / np.maximum(np.abs(residuals), 1e-300))
+    return pulls
+
+
+def _fit_robustly(terms: Terms, measured: Floats) -> Floats:
+    """The coefficients of least absolute deviations of the logarithm, by reweighted steps from the best of two starts.
+
+    One start has weights of 1 / measured, on which a window that reads low pulls, one has none, as long ones do.
+    """
+    starts = [_fit_weighted(terms, measured, weights) for weights in (1 / measured, np.full(len(measured), 1.0))]
+    best = min(starts, key=lambda each: float(np.abs(_log_errors(terms, measured, each)).sum()))
+    coefficients, least = best, float(np.abs(_log_errors(terms, measured, best)).sum())
+    for _ in range(_ROUNDS):
+        errors = np.clip(_log_errors(terms, measured, coefficients), -1.0, 1.0)
+        reach = 1 / np.sqrt(np.maximum(np.abs(errors), 1e-3))
+        weights = _weights(terms, measured, coefficients) * reach
+        design = terms.amounts * terms.binding(coefficients) * weights[:, None]
+        coefficients = _fit_rows(design, (1 + errors) * reach)
+        size = float(np.abs(_log_errors(terms, measured, coefficients)).sum())
+        if size > least * (1 - _SETTLED_ROBUST):
+            return best if size > least else coefficients
+        best, least = coefficients, size
+    return best
+
+
+def _fit_weighted(terms: Terms, measured: Floats, weights: Floats) -> Floats:
+    """With given weights; the mask of what takes long follows from the fit itself."""
+    rows, target = terms.amounts * weights[:, None], measured * weights
+    mask: Mask = np.ones(rows.shape, np.bool_)
+    best, least = np.zeros(len(terms.names)), np.inf
+    for _ in range(_ROUNDS):
+        coefficients = _fit_rows(rows * mask, target)
         error = float(np.linalg.norm(terms.predict(coefficients) / measured - 1))
         if error < least:
-            best, least = (coefficients, design), error
+            best, least = coefficients, error
         following = terms.binding(coefficients)
         if (following == mask).all():
             break
@@ -185,14 +275,52 @@ def _solve(terms: Terms, measured: Floats) -> tuple[Floats, Floats]:
     return best
 
 
-def _estimate(names: Sequence[str], design: Floats, coefficients: Floats) -> tuple[float, list[Estimate]]:
-    """The spread of the residuals, and each coefficient with its interval."""
+def _fit_rows(rows: Floats, target: Floats) -> Floats:
+    scale = np.maximum(np.abs(rows).max(axis=0), 1e-300)
+    size = float(np.abs(target).max())
+    try:
+        solution, _ = nnls(rows / scale, target / size)
+    except RuntimeError:  # its limit of rounds: numbers too far apart
+        raise TimingError("the windows have no fit: their numbers are too far apart; check their units") from None
+    coefficients: Floats = solution * size / scale
+    return coefficients
+
+
+def _weights(terms: Terms, measured: Floats, coefficients: Floats) -> Floats:
+    weights: Floats = 1 / np.maximum(terms.predict(coefficients), measured * _LEAST_PREDICTED)
+    return weights
+
+
+def _log_errors(terms: Terms, measured: Floats, coefficients: Floats) -> Floats:
+    """(windows,): the logarithm of measured ÷ predicted."""
+    errors: Floats = np.log(measured * _weights(terms, measured, coefficients))
+    return errors
+
+
+def _find_misfits(terms: Terms, measured: Floats, robust: Floats) -> Mask:
+    """Windows that are many times off; none where there are too many of them, or too few others to say so."""
+    errors = np.abs(_log_errors(terms, measured, robust))
+    spread = 1.4826 * float(np.median(errors))
+    odd: Mask = errors > max(float(np.log(MOST_OFF)), MOST_SPREADS * spread)
+    count, size = terms.amounts.shape
+    others = terms.amounts[~odd]
+    is_allowed = odd.sum() <= max(1, MOST_LEFT_OUT * count) and len(others) > size and others.any(axis=0).all()
+    return odd if is_allowed else np.zeros(count, np.bool_)
+
+
+def _estimate(names: Sequence[str], fitted: _Solution, shown: Mask) -> tuple[float, list[Estimate]]:
+    """The spread of the residuals, and each coefficient with its interval.
+
+    Where residuals are bent, the spread is that of Huber's estimator: what counts of them, by the part that is not.
+    """
+    design, target = fitted.design[:, shown], fitted.target
     scale = design.max(axis=0)
-    scaled, solution = design / scale, coefficients * scale
-    residuals = 1 - scaled @ solution
+    scaled, solution = design / scale, fitted.coefficients[shown] * scale
+    counted = fitted.pulls * (target - scaled @ solution)
     positive = solution > 0
-    free = max(len(residuals) - int(positive.sum()), 1)
-    spread = float(np.sqrt(residuals @ residuals / free))
+    free = max(len(counted) - int(positive.sum()), 1)
+    straight = float((fitted.pulls == 1).mean())
+    spread = float(np.sqrt(counted @ counted / free)) / straight
     reach = float(student.ppf((1 + CONFIDENCE) / 2, free))
     estimates = []
     for index, name in enumerate(names):
@@ -202,7 +330,7 @@ def _estimate(names: Sequence[str], design: Floats, coefficients: Floats) -> tup
         at = int(np.flatnonzero(columns == index)[0])
         error = reach * spread * float(np.sqrt(inverse[at, at]))
         # At the bound the unbounded estimate is negative: the interval ends where that one's does, or at 0.
-        centre = float(inverse[at] @ part.T @ np.ones(len(residuals)))
+        centre = float(solution[index]) + float(inverse[at] @ part.T @ counted) / straight
         low, high = max(0.0, centre - error), max(float(solution[index]), centre + error, 0.0)
         value = float(solution[index])
         estimates.append(
@@ -213,18 +341,18 @@ def _estimate(names: Sequence[str], design: Floats, coefficients: Floats) -> tup
     return spread, estimates
 
 
-def _leave_one_out(terms: Terms, measured: Floats, groups: Sequence[str]) -> Floats:
+def _leave_one_out(terms: Terms, measured: Floats, groups: Sequence[str], *, fits: Mask, start: Floats) -> Floats:
     errors, names = np.full(len(measured), np.nan), np.array(groups)
     for name in dict.fromkeys(groups):
-        others = names != name
+        others = (names != name) & fits
         if not others.any():
             continue
-        coefficients, design = _solve(terms.at(others), measured[others])
-        left_out = terms.at(~others)
+        solution = _solve(terms.at(others), measured[others], start=start)
+        left_out = terms.at(names == name)
         needed = (left_out.amounts > 0).any(axis=0)
-        if (needed & ~_determined(terms.names, terms.at(others).amounts, design)).any():
+        if (needed & ~_determined(terms.names, terms.at(others).amounts, solution.design)).any():
             continue
-        errors[~others] = left_out.predict(coefficients) / measured[~others] - 1
+        errors[names == name] = left_out.predict(solution.coefficients) / measured[names == name] - 1
     return errors
 
 

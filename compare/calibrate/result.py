@@ -3,14 +3,23 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from compare.calibrate.constants import ENERGY_UNITS, TIME, convert_energy, convert_time, fit_energy, fit_time
+from compare.calibrate.constants import (
+    ENERGY_UNITS,
+    TIME,
+    convert_energy,
+    convert_time,
+    fit_energy,
+    fit_time,
+    least_rate,
+    list_unusual,
+)
 from compare.calibrate.fit import CONFIDENCE, Estimate, Fit
-from compare.calibrate.windows import Windows
+from compare.calibrate.windows import ESTIMATED, Windows
 from compare.timing.arrays import Floats
 from compare.timing.errors import TimingError
 
@@ -41,6 +50,8 @@ class Part:
     fit: Fit
     estimates: tuple[Estimate, ...]
     """In the units of `ENERGY_UNITS` or `TIME`."""
+    unbounded: Mapping[str, float] = field(default_factory=dict)
+    """Rates that are without bound, as the windows take no longer for that work: the least that each can be."""
 
     @property
     def errors(self) -> Floats:
@@ -80,7 +91,13 @@ def calibrate(windows: Windows, provenance: Provenance) -> Calibration:
     time = energy = None
     try:
         fit = fit_time(windows.table)
-        time = Part(fit=fit, estimates=tuple(filter(None, map(convert_time, fit.estimates))))
+        converted = {each: convert_time(each) for each in fit.estimates}
+        time = Part(
+            fit=fit,
+            estimates=tuple(filter(None, converted.values())),
+            unbounded={each.name: least_rate(each) for each, rate in converted.items() if rate is None},
+        )
+        notes += _products_note(windows, time)
     except TimingError as error:
         if not windows.have_energy:
             raise
@@ -95,7 +112,19 @@ def calibrate(windows: Windows, provenance: Provenance) -> Calibration:
             notes.append(f"energy is not fitted: {error}")
     else:
         notes.append("energy is not fitted: no window has any")
+    for part in filter(None, (time, energy)):
+        notes += list_unusual(part.estimates, provenance.generation)
     return Calibration(provenance=provenance, time=time, energy=energy, notes=tuple(notes))
+
+
+def _products_note(windows: Windows, time: Part) -> list[str]:
+    """What windows of products without the compiler's estimate leave out."""
+    if "matrix_flops_per_s" not in {each.name for each in time.estimates} or (windows.table[ESTIMATED] > 0).any():
+        return []
+    return [
+        f"without the column {ESTIMATED} cycle_factor is not fitted, by which a report's products last; "
+        "matrix_flops_per_s is of kernels whose author states their FLOPs"
+    ]
 
 
 def digest(path: Path) -> str:
@@ -121,6 +150,8 @@ def format_toml(calibration: Calibration) -> str:
                       f"{name}_leave_one_out_largest = {part.largest_error:.4f}"]  # fmt: skip
         collinear = [" and ".join(group) for group in part.fit.collinear]
         lines += [f"{name}_not_told_apart = {json.dumps(collinear)}"] if collinear else []
+        misfits = [each.name for each in part.fit.misfits]
+        lines += [f"{name}_left_out = {json.dumps(misfits, ensure_ascii=False)}"] if misfits else []
     for name, part, units in calibration.parts:
         for estimate in part.estimates:
             high = estimate.high if estimate.high < MOST_VALUE else MOST_VALUE
@@ -156,6 +187,10 @@ def _part_json(part: Part, units: Mapping[str, str]) -> dict[str, object]:
         },
         "not_told_apart": [list(group) for group in part.fit.collinear],
         "not_seen": list(part.fit.unseen),
+        "without_bound": {name: least if least < MOST_VALUE else None for name, least in part.unbounded.items()},
+        "left_out": [
+            {"name": each.name, "measured": each.measured, "predicted": each.predicted} for each in part.fit.misfits
+        ],
         "leave_one_out": {"median": part.median_error, "largest": part.largest_error,
                           "errors": [None if np.isnan(error) else round(float(error), 6) for error in part.fit.errors]},
     }  # fmt: skip

@@ -6,6 +6,9 @@ from textwrap import wrap
 from compare.calibrate.fit import CONFIDENCE
 from compare.calibrate.result import MOST_VALUE, Calibration, Part
 from compare.render.units import count_text
+from meshes.process.one_line import quote
+
+_MEASURED = {"time": "s", "energy": "J"}
 
 
 def list_lines(calibration: Calibration) -> Iterator[str]:
@@ -22,6 +25,14 @@ def list_lines(calibration: Calibration) -> Iterator[str]:
         alone = part.fit.num_windows - part.errors.size
         if alone:
             yield f"  {count_text(alone, 'window')} cannot be predicted: no other shows what they do"
+        for misfit in part.fit.misfits:
+            yield (
+                f"  left out: window {quote(misfit.name)} has {misfit.measured:.4g} {_MEASURED[name]}, "
+                f"and all others say {misfit.predicted:.4g}"
+            )
+        for rate, least in part.unbounded.items():
+            words = f", at least {least:.4g} {units[rate]}" if least < MOST_VALUE else ""
+            yield f"  not fitted: {rate} is without bound{words}: the windows take no longer for such work"
         for group in part.fit.collinear:
             yield (
                 f"  not fitted: the windows cannot tell {' and '.join(group)} apart; "

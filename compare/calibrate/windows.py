@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from compare.render.units import count_text
 from compare.timing.errors import TimingError
 from compare.timing.timeline import WORK_COLUMNS
 from meshes.process.one_line import quote
@@ -48,7 +49,7 @@ class Windows:
 
     @property
     def have_energy(self) -> bool:
-        return bool(self.table["energy_j"].notna().any())
+        return bool((self.table["energy_j"] > 0).any())
 
 
 def read_windows(path: Path) -> Windows:
@@ -95,6 +96,9 @@ def parse_windows(lines: Sequence[Sequence[str]]) -> Windows:
     missing = int(table["energy_j"].isna().sum())
     if 0 < missing < len(table):
         notes.append(f"{missing} of {len(table)} windows have no energy: they count for times only")
+    nothing = int((table["energy_j"] == 0).sum())
+    if nothing:
+        notes.append(f"{count_text(nothing, 'window')} of 0 J, which no chip takes: they count for times only")
     return Windows(table, tuple(notes))
 
 

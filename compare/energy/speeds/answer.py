@@ -7,6 +7,7 @@ from pathlib import Path
 from compare.energy.speeds.frequency import frequency_json, list_frequency_lines, scale_run
 from compare.energy.speeds.marginal import list_marginal_lines, marginal_json, measure_run
 from compare.energy.speeds.subjects import load_subjects
+from compare.timing.energy.speeds import core_shares
 from meshes.process import atomic_files
 from meshes.process.command_line import print_json
 from meshes.process.one_line import complain_of
@@ -17,7 +18,11 @@ def answer_speeds(
 ) -> int:
     """Print the answer; 0: every program was modelled, 1: some could not be read."""
     subjects = load_subjects(run, power=power)
-    document: dict[str, object] = {"basis": subjects.basis, "voltage": subjects.voltage_words}
+    share, *ends = core_shares(subjects.chip, subjects.voltage)
+    document: dict[str, object] = {
+        "basis": subjects.basis, "voltage": subjects.voltage_words,
+        "core_share_of_static": {"value": share, "low": min(ends, default=share), "high": max(ends, default=share)},
+    }  # fmt: skip
     lines: list[str] = []
     if frequencies:
         curves = scale_run(subjects, frequencies)

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from compare.energy.speeds.subjects import Subject, Subjects, with_voltage
+from compare.energy.speeds.subjects import Subject, Subjects, list_voltages
 from compare.render.units import joules_text, percent_text, span_text, time_text
 from compare.timing.energy.speeds import COMPUTE, Point, best_delay, best_energy, place_on_voltage
-from compare.timing.energy.voltage import GAMMAS
 
 NOMINAL = 1.0
 ENERGY, DELAY = "least energy", "least energy × delay"
@@ -20,7 +19,8 @@ class Curve:
     points: tuple[Point, ...]
     nominal: Point
     best_range: tuple[float, float] | None
-    """Of the frequency of least energy, over every assumed line of the voltage; `None` where it is given."""
+    """Of the frequency of least energy, over every assumed line of the voltage and the range of the core's share of
+    static power; `None` where both are given."""
 
     @property
     def best_energy(self) -> Point:
@@ -41,13 +41,8 @@ def _curve(subject: Subject, subjects: Subjects, frequencies: Sequence[float]) -
     times = {frequency: workload.step_ns(COMPUTE, frequency) for frequency in frequencies}
     points = place_on_voltage(workload, times, chip, subjects.voltage)
     (nominal,) = place_on_voltage(workload, {NOMINAL: workload.step_ns(COMPUTE, NOMINAL)}, chip, subjects.voltage)
-    ends = None
-    if subjects.voltage.is_assumed:
-        bests = [
-            best_energy(place_on_voltage(workload, times, chip, with_voltage(subjects, gamma))).frequency
-            for gamma in GAMMAS
-        ]
-        ends = min(bests), max(bests)
+    bests = [best_energy(place_on_voltage(workload, times, chip, each)).frequency for each in list_voltages(subjects)]
+    ends = (min(bests), max(bests)) if len(bests) > 1 else None
     return Curve(subject=subject, points=tuple(points), nominal=nominal, best_range=ends)
 
 
@@ -70,14 +65,15 @@ def list_frequency_lines(subjects: Subjects, curves: Sequence[Curve]) -> Iterato
 def describe_best(curve: Curve) -> str:
     """One sentence: the best frequency of a program, and what it saves."""
     best, delay, ends = curve.best_energy, curve.best_delay, curve.best_range
-    range_words = f" ({ends[0]:.4g} to {ends[1]:.4g} for γ from 1 to 0)" if ends and ends[0] != ends[1] else ""
+    range_words = f" ({ends[0]:.4g} to {ends[1]:.4g} over γ and the split)" if ends and ends[0] != ends[1] else ""
     frequencies = [point.frequency for point in curve.points]
     edge = {frequencies[0]: ", the lowest asked", frequencies[-1]: ", the highest asked"}
+    saved, longer = _change(best.step_j, curve.nominal.step_j), _change(best.step_ns, curve.nominal.step_ns)
+    changes = "" if best.frequency == NOMINAL else f", {saved} energy and {longer} time than at 1"
     return (
         f"{curve.subject.title} {curve.subject.phase}: {ENERGY} at {best.frequency:.4g} × the nominal frequency"
-        f"{edge.get(best.frequency, '')}{range_words}: {joules_text(best.step_j)} a step, "
-        f"{_change(best.step_j, curve.nominal.step_j)} energy and {_change(best.step_ns, curve.nominal.step_ns)} time "
-        f"than at 1; {DELAY} at {delay.frequency:.4g}{edge.get(delay.frequency, '')}"
+        f"{edge.get(best.frequency, '')}{range_words}: {joules_text(best.step_j)} a step{changes}; "
+        f"{DELAY} at {delay.frequency:.4g}{edge.get(delay.frequency, '')}"
     )
 
 

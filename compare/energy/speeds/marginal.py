@@ -29,7 +29,7 @@ def measure_run(subjects: Subjects) -> list[Margins]:
 
 def list_marginal_lines(subjects: Subjects, margins: Sequence[Margins]) -> Iterator[str]:
     """A table for each program; above 0 a faster part saves energy."""
-    yield f"{subjects.basis}; {subjects.voltage_words}; static power constant"
+    yield f"{subjects.basis}; {subjects.voltage_words}"
     for each in margins:
         yield f"{each.subject.title} {each.subject.phase}: energy saved per speed, % per %"
         yield f"{'':>10}{'efficiency':>12}{'range':>20}{'binds':>12}{'spends':>12}"

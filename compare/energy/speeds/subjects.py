@@ -8,8 +8,8 @@ from compare.run.errors import WorkError
 from compare.run.folder.load_run import judge_run, read_run
 from compare.run.folder.timelines import SIMULATION, find_power_file, read_power_file, read_simulation
 from compare.timing.energy.coefficients import Coefficients, coefficients
-from compare.timing.energy.speeds import Workload
-from compare.timing.energy.voltage import Voltage, read_voltage
+from compare.timing.energy.speeds import Workload, core_shares
+from compare.timing.energy.voltage import GAMMAS, Voltage, read_voltage
 from compare.timing.model.hardware import Hardware
 
 
@@ -46,7 +46,11 @@ class Subjects:
 
     @property
     def voltage_words(self) -> str:
-        return f"{self.voltage}{', assumed' if self.voltage.is_assumed else ''}"
+        """`V/V0 = 1 - 0.5 (1 - f/f0), assumed (γ 0 to 1); of static power 29% (6% to 70%) follow …`."""
+        share, *ends = core_shares(self.chip, self.voltage)
+        assumed = f", assumed (γ {GAMMAS[0]:g} to {GAMMAS[1]:g})" if self.voltage.is_assumed else ""
+        span = f" ({min(ends):.0%} to {max(ends):.0%})" if ends else ""
+        return f"{self.voltage}{assumed}; of static power {share:.0%}{span} follow the core's voltage"
 
 
 def load_subjects(folder: Path, *, power: Path | None) -> Subjects:
@@ -87,6 +91,8 @@ def _subject(program: JudgedProgram, title: str, hardware: Hardware) -> Subject:
     return Subject(title=title, arm=arm, phase=phase, cell=cell, workload=workload)
 
 
-def with_voltage(subjects: Subjects, gamma: float) -> Voltage:
-    """Another line where it is assumed, else the given one."""
-    return replace(subjects.voltage, gamma=gamma) if subjects.voltage.is_assumed else subjects.voltage
+def list_voltages(subjects: Subjects) -> list[Voltage]:
+    """Every corner of what is assumed: of γ, and of the core's share of static power; one where nothing is."""
+    given = subjects.voltage
+    lines = [replace(given, gamma=gamma) for gamma in GAMMAS] if given.is_assumed else [given]
+    return [replace(line, core_share=share) for line in lines for share in core_shares(subjects.chip, given)]

@@ -68,7 +68,7 @@ def _curve(timing: ProgramTiming, energy: StepEnergy, longest: float, highest: f
     return PowerCurve(
         title=timing.title,
         cell=timing.cell,
-        words=f"mean {mean}, peak {peak}",
+        words=f"mean {mean}, peak {peak}" if energy.has_peak else f"mean {mean}, one window: no peak",
         area=f"M0 {_TALL}{''.join(steps)}V{_TALL}Z",
         mean=f"M0 {middle:.1f}H{end:.1f}",
     )

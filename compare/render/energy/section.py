@@ -36,8 +36,9 @@ NAMES = {"matrix": "matrix", "vector": "vector", "memory": "memory", "ici": "ICI
 
 _LEAD = (
     "modelled, not measured: counts from each program × coefficients of the chip, for the full mesh in one step. In "
-    "brackets the least and the most, every coefficient at the end of its range; where two programs are compared, "
-    "both have the same. The time of compute is split here: arithmetic is time limited by arithmetic, memory is time "
+    "brackets the least and the most, every coefficient at the end of its range, times taken as exact; where two "
+    "programs are compared, both have the same, and a second range lets each step's time be off by the time model's "
+    "median error. The time of compute is split here: arithmetic is time limited by arithmetic, memory is time "
     "limited by reads and writes."
 )
 
@@ -72,7 +73,7 @@ def _phase(report: Report, phase: str, members: Sequence[ProgramTiming]) -> Iter
 
 
 def compare_words(report: Report, phase: str, difference: EnergyDifference) -> str:
-    """`A prefill step of TorchXLA tpu takes 226 J (159–298) more than one of JAX tpu+gspmd, 1.71 × (1.59–1.81): …`."""
+    """`A prefill step of TorchXLA tpu takes 147 J (116–208) more than one of JAX tpu+gspmd, 1.79 × (…): …`."""
     left, right = (f"{report.arms[side.arm].title} {side.cell}" for side in (difference.left, difference.right))
     more = difference.difference_j >= 0
     sign = 1 if more else -1
@@ -90,7 +91,11 @@ def compare_words(report: Report, phase: str, difference: EnergyDifference) -> s
 def _ratios(difference: EnergyDifference) -> str:
     if difference.low_ratio is None or difference.high_ratio is None:
         return ""
-    return f" ({difference.low_ratio:.2f}–{difference.high_ratio:.2f})"
+    exact = f"{difference.low_ratio:.2f}–{difference.high_ratio:.2f}"
+    low, high = difference.low_ratio_with_times, difference.high_ratio_with_times
+    if difference.time_error is None or low is None or high is None:
+        return f" ({exact})"
+    return f" ({exact}; {low:.2f}–{high:.2f} if each step's time is {difference.time_error:.0%} off)"
 
 
 def breakdown_table(phase: str, timings: Sequence[ProgramTiming]) -> Table:
@@ -147,7 +152,8 @@ def _program_cells(energy: StepEnergy) -> Iterator[Cell]:
     yield Cell(joules_text(energy.per_token_j))
     yield Cell(span_text(energy.mean_w, energy.low_mean_w, energy.high_mean_w, unit="W"))
     yield Cell(f"{energy.tokens_per_j:.3g}")
-    yield Cell(span_text(energy.peak_w, energy.low_peak_w, energy.high_peak_w, unit="W"))
+    peak = span_text(energy.peak_w, energy.low_peak_w, energy.high_peak_w, unit="W")
+    yield Cell(peak if energy.has_peak else "one window: the mean")
 
 
 def _verdict_table(phase: str, members: Sequence[ProgramTiming]) -> Table:

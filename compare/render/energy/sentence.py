@@ -7,7 +7,7 @@ from compare.report.model.report import Report
 
 
 def energy_sentence(report: Report) -> str:
-    """`Energy, modelled: of 544 J (381–715) a TorchXLA prefill step, 62.8 J (44.0–82.0) are for …`.
+    """`Energy, modelled: of 334 J (256–519) a TorchXLA prefill step, 37.6 J (31.0–51.8) are for …; ranges take …`.
 
     The arm with the most of that comes first.  Of the default programs; empty where none has an energy.
     """
@@ -25,11 +25,11 @@ def energy_sentence(report: Report) -> str:
     )  # fmt: skip
     model = report.energy_model
     calibrated = f" (calibrated on {model.calibrated_on})" if model and model.calibrated_on else ""
-    return f"Energy, modelled{calibrated}: {words}{f' ({rest})' if rest else ''}."
+    return f"Energy, modelled{calibrated}: {words}{f' ({rest})' if rest else ''}; ranges take the times as exact."
 
 
 def _first_words(timing: ProgramTiming, *, begins: bool) -> str:
-    """`of 544 J (381–715) a TorchXLA prefill step, 62.8 J (44.0–82.0) are for communication that nobody needed`."""
+    """`of 334 J (256–519) a TorchXLA prefill step, 37.6 J (31.0–51.8) are for communication that nobody needed`."""
     energy = _of(timing)
     step = span_text(energy.step_j, energy.low_j, energy.high_j, unit="J")
     avoidable = span_text(energy.avoidable_j, *energy.avoidable_span_j, unit="J")

@@ -4,8 +4,9 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from compare.report.model.codec import OPTIONAL
 from compare.report.model.timing import Side
 
 Joules = Mapping[str, float]
@@ -74,6 +75,11 @@ class StepEnergy:
     """Verdict -> what is counted: the work of docs/metrics.md, section 14, and `chip_s`, seconds × chips."""
 
     @property
+    def has_peak(self) -> bool:
+        """Whether there are windows to be the largest of: a step below 2 ms is one, whose power is the mean."""
+        return len(self.power_w) > 1
+
+    @property
     def avoidable_j(self) -> float:
         """For communication that the plan does not need."""
         return self.by_verdict_j["inflated"] + self.by_verdict_j["induced"]
@@ -102,4 +108,9 @@ class EnergyDifference:
     ratio: float | None
     """right ÷ left."""
     low_ratio: float | None
+    """Over the ranges of the coefficients, with times taken as exact."""
     high_ratio: float | None
+    time_error: float | None = field(default=None, metadata=OPTIONAL)
+    """How far each step's time may be off, as a fraction of it, in the next two."""
+    low_ratio_with_times: float | None = field(default=None, metadata=OPTIONAL)
+    high_ratio_with_times: float | None = field(default=None, metadata=OPTIONAL)

@@ -30,11 +30,12 @@ from compare.sweep.energy.kernels import CLASSES
 from compare.sweep.energy.lines import SAME, UNFIT, EnergyLine
 from compare.sweep.summary import ChipRow, EnergySummary
 from compare.timing.arrays import Floats
+from compare.timing.energy.step_energy import WINDOW_NS
 
 ARMS = (("#147a70", "o"), ("#b8442c", "s"), ("#6a56a5", "^"), ("#5d6673", "D"))
 """Colour and marker of the first arm, the second …, as in the sweep's other figure."""
 MODELLED = "Modelled, not measured (docs/energy.md)"
-RANGES = f"{MODELLED}; lines are the ranges of the coefficients; watts are of one chip"
+RANGES = f"{MODELLED}; lines are the ranges of the coefficients; watts are of one chip; no peak below 2 ms"
 
 _WIDE, _ROW, _OVER, _UNDER = 9.4, 0.34, 0.4, 0.5
 """Inches: of a figure, of a row, above and below a panel."""
@@ -98,8 +99,10 @@ def draw_layouts(lines: Sequence[EnergyLine], *, name: str, title: str) -> Pictu
                     continue
                 at = row + (arms.index(line.title) - (len(arms) - 1) / 2) * 0.3
                 _point(panel, value(line, line.energy), at, arm=arms.index(line.title), label=line.title)
-                if heading.startswith("W:"):
-                    panel.plot([line.energy["peak_w"]], [at], ">", color=INK, markersize=4, markerfacecolor="white")
+                # A step of one window of power has no peak beside its mean.
+                if heading.startswith("W:") and (line.step_ns or 0) >= 2 * WINDOW_NS:
+                    peak = [line.energy["peak_w"]]
+                    panel.plot(peak, [at], ">", color=INK, markersize=4, markerfacecolor="white", clip_on=False)
             panel.set_xlim(left=0)
             panel.xaxis.set_major_locator(MaxNLocator(3))
             if heading in ("tokens/s", PER_TOKEN):
@@ -305,7 +308,7 @@ def _point(panel: Axes, value: tuple[float, float, float] | None, at: float, *, 
     low, middle, high = value
     colour, marker = ARMS[arm % len(ARMS)]
     panel.plot([low, high], [at, at], color=colour, linewidth=1.4)
-    panel.plot([middle], [at], marker, color=colour, markersize=5, label=label)
+    panel.plot([middle], [at], marker, color=colour, markersize=5, label=label, clip_on=False)
 
 
 def _rows_figure(

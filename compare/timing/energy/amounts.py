@@ -75,15 +75,25 @@ def span(amounts: Floats, chip: Coefficients) -> Span:
     return Span(float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum()))
 
 
-def span_of_ratio(above: Floats, below: Floats, chip: Coefficients) -> Span:
+def span_of_ratio(above: Floats, below: Floats, chip: Coefficients, *, time_error: float = 0.0) -> Span:
     """The same of the ratio of two rows' totals, both with the same coefficients; NaN where the lower row can be 0.
 
     A ratio of sums with the same positive coefficients is least and most at corners of the box of their ranges.
+    time_error: each row's seconds are off by as much, up or down, each on its own; 0 takes them as exact.
     """
     low, high = chip.rates(LOW), chip.rates(HIGH)
     corners = np.array([np.where(at, high, low) for at in product((False, True), repeat=len(COMPONENTS))])
-    divisors = corners @ below
-    if (divisors <= 0).any():
-        return Span(float("nan"), float("nan"))
-    ratios = corners @ above / divisors
-    return Span(float(ratios.min()), float(ratios.max()))
+    ratios = []
+    for sign in (-time_error, time_error):
+        divisors = corners @ _stretch(below, 1 - sign)
+        if (divisors <= 0).any():
+            return Span(float("nan"), float("nan"))
+        ratios.append(corners @ _stretch(above, 1 + sign) / divisors)
+    return Span(float(np.min(ratios)), float(np.max(ratios)))
+
+
+def _stretch(row: Floats, factor: float) -> Floats:
+    """The row of a step that takes so much longer."""
+    stretched: Floats = np.array(row, np.float64)
+    stretched[AMOUNTS.index(CHIP_S)] *= factor
+    return stretched

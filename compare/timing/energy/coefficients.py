@@ -4,7 +4,8 @@
 [cloud] Google Cloud's TPU documentation (v4: 90, 170 and 192 W at least, on average and at most, measured);
 [hbm2] O'Connor et al., MICRO 2017: 3.92 pJ/bit for an access to a stack of HBM2; [hbm3e] SK hynix, IEDM 2023, as cited
 by others: 3.44; [talk] *Enabling energy efficiency for distributed machine learning* (AstraWattch); [trillium] Google's
-announcement of v6e: 67 % more energy-efficient than v5e.  docs/energy.md says how each was derived.
+announcement of v6e: 67 % more energy-efficient than v5e; [ironwood] of tpu7x: twice v6e's performance per watt.
+docs/energy.md says how each was derived.
 """
 
 from collections.abc import Mapping
@@ -60,6 +61,8 @@ class Coefficients:
     """The generation, or the name of a user's file."""
     of: Mapping[str, Coefficient]
     """Every one of COMPONENTS."""
+    core_share: Coefficient
+    """Of the static power, what is on the core's supply and follows its voltage; the rest never does."""
     calibrated_on: str = field(default="")
     """The device on which they were calibrated; empty where they were not."""
 
@@ -74,7 +77,7 @@ def _row(value: float, low: float, high: float, unit: str, source: str, standing
 
 
 def _matrix(value: float, low: float, high: float, source: str) -> Coefficient:
-    return _row(value, low, high, "pJ/FLOP", f"[neusim] systolic arrays and their memory; {source}")
+    return _row(value, low, high, "pJ/FLOP", f"{source}; [neusim] is of systolic arrays and their memory")
 
 
 def _vector(value: float) -> Coefficient:
@@ -96,47 +99,65 @@ def _static(value: float) -> Coefficient:
     return _row(value, round(0.7 * value, 1), round(1.3 * value, 1), "W", source)
 
 
-_MOST_V4 = "low and value as v4's measured 192 W allow"
+_AS_V4 = "v4's most, 192 W [cloud], at the data sheet's peak; low with memory at its rate besides; high [neusim]"
 _DCN = _row(
     25.0, 10.0, 100.0, "pJ/bit", "[talk] a scale-out network; range assumed: to cards, optics and switches", "published"
 )
 _IDLE_V4 = _row(90.0, 81.0, 99.0, "W", "[cloud] v4's least power; range assumed: 10 %", "measured")
+_IDLE_V5E = _row(
+    64.0, 53.0, 87.6, "W",
+    "[cloud] v4 idle takes 90/192 of its most; range: [neusim], whose file repeats v5p's watts, by v5e's units",
+)  # fmt: skip
 
 _TABLE = {
     "v4": {
-        MATRIX: _matrix(0.46, 0.32, 0.60, _MOST_V4),
+        MATRIX: _matrix(0.35, 0.16, 0.60, _AS_V4),
         VECTOR: _vector(1.48),
         MEMORY: _memory(5.84, 3.92, 8.0, "[hbm2]"),
         ICI: _ici(2.21), DCN: _DCN, STATIC: _IDLE_V4,
     },
     "v5e": {
-        MATRIX: _matrix(0.63, 0.44, 0.83, _MOST_V4),
+        MATRIX: _matrix(0.35, 0.19, 0.83, _AS_V4),
         VECTOR: _vector(1.73),
         MEMORY: _memory(5.50, 3.92, 7.5, "[hbm2]"),
-        ICI: _ici(2.21), DCN: _DCN, STATIC: _static(107.7),
+        ICI: _ici(2.21), DCN: _DCN, STATIC: _IDLE_V5E,
     },
     "v5p": {
-        MATRIX: _matrix(0.46, 0.32, 0.60, _MOST_V4),
+        MATRIX: _matrix(0.42, 0.18, 0.60, _AS_V4),
         VECTOR: _vector(1.52),
         MEMORY: _memory(5.50, 3.92, 7.5, "[hbm2]"),
         ICI: _ici(2.21), DCN: _DCN, STATIC: _static(114.5),
     },
     "v6e": {
-        MATRIX: _matrix(0.17, 0.09, 0.38, "low as v4's measured 192 W allow, high as [trillium] allows"),
+        MATRIX: _matrix(0.29, 0.17, 0.61, "v5e's, by [trillium]; low [neusim]"),
         VECTOR: _vector(0.41),
         MEMORY: _memory(5.02, 3.92, 6.9, "[hbm2]"),
         ICI: _ici(1.58), DCN: _DCN, STATIC: _static(106.8),
     },
     "tpu7x": {
-        MATRIX: _matrix(0.12, 0.06, 0.19, "of a chip that it calls 6p; low as v4's 192 W allow, high half of v6e's"),
+        MATRIX: _matrix(0.145, 0.09, 0.24, "v6e's, by [ironwood]; high as its pod's 10 MW allow"),
         VECTOR: _vector(0.36),
         MEMORY: _memory(4.54, 3.44, 6.2, "[hbm3e]"),
         ICI: _ici(1.58), DCN: _DCN, STATIC: _static(114.6),
     },
 }  # fmt: skip
 
+_CORE_SHARES = {
+    "v4": (0.37, 0.13, 0.83), "v5e": (0.29, 0.06, 0.70), "v5p": (0.33, 0.12, 0.72), "v6e": (0.42, 0.07, 0.81),
+    "tpu7x": (0.46, 0.14, 0.82),
+}  # fmt: skip
+
+
+def _core_share(value: float, low: float, high: float) -> Coefficient:
+    source = "[neusim] static watts of arrays, vector units and their memory; low without it, high with what is other"
+    return _row(value, low, high, "of static", source)
+
+
 COEFFICIENTS: Mapping[str, Coefficients] = MappingProxyType(
-    {name: Coefficients(name=name, of=MappingProxyType(rows)) for name, rows in _TABLE.items()}
+    {
+        name: Coefficients(name=name, of=MappingProxyType(rows), core_share=_core_share(*_CORE_SHARES[name]))
+        for name, rows in _TABLE.items()
+    }
 )
 
 

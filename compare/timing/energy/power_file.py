@@ -70,10 +70,12 @@ def parse_power(table: Table, *, generation: str, name: str) -> Coefficients:
     _check_keys(rows, COMPONENTS, "energy.")
     title = _text(table, "name", name)
     given = {component: _read_row(rows[component], component, title) for component in COMPONENTS if component in rows}
+    table_row = coefficients(generation)
     return Coefficients(
         name=title,
-        of=MappingProxyType({**coefficients(generation).of, **given}),
-        calibrated_on=_text(table, "calibrated-on", ""),
+        of=MappingProxyType({**table_row.of, **given}),
+        core_share=table_row.core_share,
+        calibrated_on=_text(table, "calibrated-on", "") if given else "",
     )
 
 

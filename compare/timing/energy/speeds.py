@@ -1,19 +1,21 @@
 """A step's time and energy at other speeds of its components, voltage and frequency together.
 
 The step is modelled again at each speed: what the component does not bound stays as long as it was, and communication
-that was hidden behind compute may show, or hide.  Dynamic energy of a component grows with its voltage squared.
-docs/calibration.md has the formulas.
+that was hidden behind compute may show, or hide.  Dynamic energy of a component grows with its voltage squared; of
+static power the core's share grows with the core's voltage, and the rest is constant.  One rule, `_scale_amounts`,
+serves frequencies and marginal efficiencies.  docs/calibration.md has the formulas.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from types import MappingProxyType
 
 import numpy as np
 
 from compare.hlo.collective import Collective
 from compare.hlo.text.module import Module
-from compare.timing.arrays import Floats
+from compare.timing.arrays import Floats, Mask
 from compare.timing.energy.amounts import AMOUNTS, CHIP_S, Span, event_amounts, joules, span, span_of_ratio
 from compare.timing.energy.coefficients import COMPONENTS, DCN, ICI, MATRIX, MEMORY, VECTOR, Coefficients
 from compare.timing.energy.voltage import GAMMAS, STEP, Voltage
@@ -99,7 +101,7 @@ class Point:
 def scale_frequency(
     workload: Workload, frequencies: Sequence[float], chip: Coefficients, voltage: Voltage
 ) -> list[Point]:
-    """The step at each frequency of the core: its dynamic energy grows with V², static power with V.
+    """The step at each frequency of the core: its dynamic energy grows with V², its share of static power with V.
 
     `TimingError` where there is no voltage for a frequency.
     """
@@ -111,18 +113,27 @@ def place_on_voltage(
     workload: Workload, times: Mapping[float, float], chip: Coefficients, voltage: Voltage
 ) -> list[Point]:
     """The same from step times that are known.  times: frequency -> ns."""
-    points = []
+    points, shares = [], core_shares(chip, voltage)
     for frequency, step_ns in times.items():
         volts = voltage.at(frequency)
-        amounts = _with_static(workload, step_ns) * _factors(COMPUTE, volts, static=volts)
-        least_and_most = span(amounts, chip)
+        amounts = [_scale_amounts(workload, step_ns, COMPUTE, volts, share) for share in shares]
+        spans = [span(row, chip) for row in amounts]
         points.append(
             Point(
                 frequency=frequency, voltage=volts, step_ns=step_ns,
-                step_j=float(joules(amounts, chip.rates()).sum()), low_j=least_and_most.low, high_j=least_and_most.high,
+                step_j=float(joules(amounts[0], chip.rates()).sum()),
+                low_j=min(each.low for each in spans), high_j=max(each.high for each in spans),
             )
         )  # fmt: skip
     return points
+
+
+def core_shares(chip: Coefficients, voltage: Voltage) -> tuple[float, ...]:
+    """Of static power, what follows the core's voltage: the value first, then the ends of its range, if it has one."""
+    if voltage.core_share is not None:
+        return (voltage.core_share,)
+    row = chip.core_share
+    return tuple(dict.fromkeys((row.value, row.low, row.high)))
 
 
 def best_energy(points: Sequence[Point]) -> Point:
@@ -143,7 +154,7 @@ class Marginal:
     efficiency: float
     """−d ln E / d ln s: above 0 where faster saves energy; per cent of energy per per cent of speed."""
     range: Span
-    """Over the ranges of the coefficients and of γ."""
+    """Over the ranges of the coefficients, of γ and of the core's share of static power."""
     bound_ns: float
     """−d step / d ln s: what of the step this component alone bounds."""
     dynamic_j: float
@@ -151,17 +162,17 @@ class Marginal:
 
 
 def measure_marginal(workload: Workload, chip: Coefficients, voltage: Voltage) -> list[Marginal]:
-    """For each of PARTS that the step uses, by a central difference of ±1 %; static power stays what it is."""
-    rates, marginals = chip.rates(), []
+    """For each of PARTS that the step uses, by a central difference of ±1 %."""
+    rates, marginals, shares = chip.rates(), [], core_shares(chip, voltage)
     nominal = workload.step_ns(COMPUTE, 1.0)
-    for part, components in PARTS.items():
-        used = np.array([name in components for name in COMPONENTS])
+    for part in PARTS:
+        used = _used(part)
         if not workload.amounts[used].any():
             continue
         speeds = (1 - STEP, 1 + STEP)
         times = [workload.step_ns(part, speed) for speed in speeds]
         energies = [
-            float(joules(_with_static(workload, ns) * _factors(part, voltage.at(speed), static=1.0), rates).sum())
+            float(joules(_scale_amounts(workload, ns, part, voltage.at(speed), shares[0]), rates).sum())
             for speed, ns in zip(speeds, times, strict=True)
         ]
         across = float(np.log(speeds[1] / speeds[0]))
@@ -170,7 +181,7 @@ def measure_marginal(workload: Workload, chip: Coefficients, voltage: Voltage) -
             Marginal(
                 part=part,
                 efficiency=-float(np.log(energies[1] / energies[0])) / across,
-                range=_range(workload, chip, voltage, used, nominal_ns=nominal, bound_ns=bound_ns),
+                range=_range(workload, chip, voltage, part, nominal_ns=nominal, bound_ns=bound_ns),
                 bound_ns=bound_ns,
                 dynamic_j=float(joules(workload.amounts, rates)[used].sum()),
             )
@@ -179,16 +190,22 @@ def measure_marginal(workload: Workload, chip: Coefficients, voltage: Voltage) -
 
 
 def _range(
-    workload: Workload, chip: Coefficients, voltage: Voltage, used: Floats, *, nominal_ns: float, bound_ns: float
+    workload: Workload, chip: Coefficients, voltage: Voltage, part: str, *, nominal_ns: float, bound_ns: float
 ) -> Span:
-    """(P_static · t_bound − 2γ · E_dyn) ÷ E at the corners of the coefficients' box, and of γ where it is assumed."""
+    """(P_static · (t_bound − γ · κ · step) − 2γ · E_dyn) ÷ E at the corners of the coefficients' box, of γ where it is
+    assumed, and of κ, the share of static power that follows the part's voltage."""
     below = _with_static(workload, nominal_ns)
+    shares = core_shares(chip, voltage) if part == COMPUTE else (0.0,)
     ends = []
-    for slope in GAMMAS if voltage.is_assumed else (voltage.slope,):
-        above = np.where(used, -2 * slope * workload.amounts, 0.0)
-        above[_STATIC] = workload.chips * bound_ns / 1e9
+    for slope, share in product(GAMMAS if voltage.is_assumed else (voltage.slope,), shares):
+        above = np.where(_used(part), -2 * slope * workload.amounts, 0.0)
+        above[_STATIC] = workload.chips * (bound_ns - slope * share * nominal_ns) / 1e9
         ends.append(span_of_ratio(above, below, chip))
     return Span(min(end.low for end in ends), max(end.high for end in ends))
+
+
+def _used(part: str) -> Mask:
+    return np.array([name in PARTS[part] for name in COMPONENTS])
 
 
 def _with_static(workload: Workload, step_ns: float) -> Floats:
@@ -197,7 +214,13 @@ def _with_static(workload: Workload, step_ns: float) -> Floats:
     return amounts
 
 
-def _factors(part: str, volts: float, *, static: float) -> Floats:
-    factors = np.array([volts**2 if name in PARTS[part] else 1.0 for name in COMPONENTS])
-    factors[_STATIC] = static
-    return factors
+def _scale_amounts(workload: Workload, step_ns: float, part: str, volts: float, core_share: float) -> Floats:
+    """The work of a step of that length in which one part runs at V/V0 = volts, as if each unit cost what it did.
+
+    Its dynamic energy is × volts².  Static power: the core's share is × volts where the part is the core; what memory,
+    links and the rest take is on other supplies, and stays.
+    """
+    factors = np.where(_used(part), volts**2, 1.0)
+    factors[_STATIC] = 1 - core_share + core_share * volts if part == COMPUTE else 1.0
+    scaled: Floats = _with_static(workload, step_ns) * factors
+    return scaled

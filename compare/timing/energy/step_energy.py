@@ -31,6 +31,9 @@ WINDOW_NS = 1e6
 MOST_WINDOWS = 1000
 """Most windows of a report; those of a longer step are pooled."""
 
+TIME_ERROR = 0.15
+"""Median of the schedule model's errors against measurements (docs/model.md): of a step's time, up or down."""
+
 _DIGITS = 11
 """Significant digits of a total in joules or watts: six rounded parts add up to it within 1e-9."""
 
@@ -245,6 +248,7 @@ def compare_energy(
     """Right less left, by component and by verdict; ranges and the ratio with the same coefficients on both sides."""
     first, second = (amounts_of(energy).sum(axis=0) for energy in (left, right))
     least_and_most, ratios = span(second - first, chip), span_of_ratio(second, first, chip)
+    with_times = span_of_ratio(second, first, chip, time_error=TIME_ERROR)
     digits = _decimals(min(left.high_j, right.high_j))
     return EnergyDifference(
         left=sides[0], right=sides[1], left_j=left.step_j, right_j=right.step_j,
@@ -254,6 +258,8 @@ def compare_energy(
         by_verdict_j=_subtract(right.by_verdict_j, left.by_verdict_j, digits),
         ratio=_known(right.step_j / left.step_j) if left.step_j else None,
         low_ratio=_known(ratios.low), high_ratio=_known(ratios.high),
+        time_error=TIME_ERROR,
+        low_ratio_with_times=_known(with_times.low), high_ratio_with_times=_known(with_times.high),
     )  # fmt: skip
 
 

@@ -4,9 +4,10 @@
 [voltage]
 gamma = 0.5                                  # V/V0 = 1 - gamma (1 - f/f0), from 0 (fixed) to 1 (proportional)
 # points = [[0.5, 0.8], [1.0, 1.0], [1.1, 1.06]]   # or [f/f0, V/V0] in rising order: straight between two points
+core_share = 0.3                             # of static power, what is on the core's supply; left out: the generation's
 ```
 
-Without either γ is 0.5, which is assumed: from 0 to 1 all are shown.
+Without gamma and points γ is 0.5, which is assumed: from 0 to 1 all are shown.
 """
 
 from collections.abc import Sequence
@@ -39,6 +40,8 @@ class Voltage:
     """(f/f0, V/V0), f rising; where there are any they count, and gamma is `None`."""
     is_assumed: bool = True
     """Whether nobody gave them: then every line from GAMMAS[0] to GAMMAS[1] may be right."""
+    core_share: float | None = None
+    """Of static power, what follows this voltage; `None`: the chip's, with its range."""
 
     def at(self, frequency: float) -> float:
         """V/V0 at f/f0.  `TimingError` outside of a table, or where a line falls to nothing.
@@ -90,16 +93,21 @@ def parse_voltage(table: object) -> Voltage:
     if not isinstance(table, dict):
         raise TimingError(f"voltage: a table with gamma or points, not {quote(table)}")
     for key in table:
-        if key not in ("gamma", "points"):
-            raise TimingError(f"voltage.{key}: unknown key; known are gamma, points")
-    if len(table) == 2:
+        if key not in ("gamma", "points", "core_share"):
+            raise TimingError(f"voltage.{key}: unknown key; known are gamma, points, core_share")
+    if "gamma" in table and "points" in table:
         raise TimingError("voltage: gamma or points, not both")
+    share = _fraction(table["core_share"], "core_share") if "core_share" in table else None
     if "points" in table:
-        return Voltage(None, _points(table["points"]), is_assumed=False)
-    gamma = table.get("gamma", GAMMA)
-    if isinstance(gamma, bool) or not isinstance(gamma, int | float) or not 0 <= gamma <= 1:
-        raise TimingError(f"voltage.gamma: a number from 0 to 1, not {quote(gamma)}")
-    return Voltage(float(gamma), is_assumed="gamma" not in table)
+        return Voltage(None, _points(table["points"]), is_assumed=False, core_share=share)
+    gamma = _fraction(table.get("gamma", GAMMA), "gamma")
+    return Voltage(gamma, is_assumed="gamma" not in table, core_share=share)
+
+
+def _fraction(value: object, key: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise TimingError(f"voltage.{key}: a number from 0 to 1, not {quote(value)}")
+    return float(value)
 
 
 def _points(rows: object) -> tuple[tuple[float, float], ...]:

@@ -33,6 +33,9 @@ TIME_UNITS: Mapping[str, str] = MappingProxyType(
     }
 )  # fmt: skip
 """Of one device.  The host's dispatch and the rate of vector operations are no part of the schedule model."""
+_OF_NO_STEP = {"dispatch_s", "matrix_flops_per_s", "vector_ops_per_s"}
+"""Constants by which no step is calibrated: products last by the compiler's estimates, and only kernels whose author
+states their FLOPs by the rate of products."""
 _ROW_KEYS = ("value", "low", "high", "unit", "source", "standing")
 _LARGEST = 1e30
 _FIELDS = {
@@ -49,11 +52,15 @@ class CalibratedTimes:
 
     hardware: Hardware
     calibrated_on: str
-    """Empty: the file does not say."""
+    """Empty: the file does not say, or none of its constants is of the operations of a step."""
+    is_of_steps: bool = True
+    """Whether any is."""
 
     @property
     def words(self) -> str:
         """Behind the name of a slice: `calibrated on our pod, June`."""
+        if not self.is_of_steps:
+            return "with its own rate of kernels"
         return f"calibrated on {self.calibrated_on}" if self.calibrated_on else "calibrated"
 
 
@@ -86,7 +93,9 @@ def parse_times(table: Table, row: Generation) -> CalibratedTimes | None:
     if "cycle_factor" in values:
         changes["cycle_ns"] = hardware.cycle_ns / hardware.cycle_factor * values["cycle_factor"]
         changes["cycle_factor"] = values["cycle_factor"]
-    return CalibratedTimes(replace(hardware, **changes), str(table.get("calibrated-on", "")))
+    is_of_steps = bool(set(values) - _OF_NO_STEP)
+    on = str(table.get("calibrated-on", "")) if is_of_steps else ""
+    return CalibratedTimes(replace(hardware, **changes), on, is_of_steps)
 
 
 def _read_row(name: str, row: object) -> float:

@@ -143,3 +143,56 @@ def test_one_window_is_one(tmp_path):
     (tmp_path / "one.csv").write_text("name,time_s,matrix_flops\nmatmul,0.1,1e13\n")
     with pytest.raises(TimingError, match=r"1 window for 1 coefficient \(matrix_flops_per_s\): at least 2 are needed"):
         main(["--windows", str(tmp_path / "one.csv"), "--out", str(tmp_path / "one.toml")])
+
+
+def fit_csv(tmp_path, capsys, text, *words):
+    path = tmp_path / "lab.csv"
+    path.write_text(text)
+    assert main(["--windows", str(path), "--out", str(path.with_suffix(".toml")), *words]) == 0
+    return " ".join(capsys.readouterr().out.split()), path.with_suffix(".toml").read_text()
+
+
+def test_a_rate_whose_windows_take_no_longer_is_said(tmp_path, capsys):
+    """Collectives whose seconds are those of their products: their bytes take none."""
+    text = (
+        "name,time_s,matrix_flops,link_bytes\nmm,.1,1e13,0\nmm2,.2,2e13,0\nmm3,.3,3e13,0\nar,.1,1e13,1e6\n"
+        "ar2,.199,2e13,2e6\nar3,.299,3e13,9e6\n"
+    )
+    said, written = fit_csv(tmp_path, capsys, text)
+    assert "not fitted: link_bytes_per_s is without bound, at least " in said
+    assert "the windows take no longer for such work" in said
+    assert "link_bytes_per_s" not in written
+    assert main(["--windows", str(tmp_path / "lab.csv"), "--out", str(tmp_path / "lab.toml"), "--json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)["time"]["without_bound"]) == ["link_bytes_per_s"]
+
+
+HAND = "name,time_s,energy_j,matrix_flops\nidle,1,80,0\nidle,2,160,0\nmm,.1,14,1e13\nmm2,.2,28,2e13\nmm3,.3,42,3e13\n"
+
+
+def test_windows_of_0_joules_are_said(tmp_path, capsys):
+    said, _ = fit_csv(tmp_path, capsys, HAND + "mm4,.4,0,4e13\n")
+    assert "note: 1 window of 0 J, which no chip takes: they count for times only" in said
+    assert "energy, from 5 windows" in said
+
+
+def test_a_window_that_does_not_fit_is_named(tmp_path, capsys):
+    said, written = fit_csv(tmp_path, capsys, HAND + HAND.partition("\n")[2] + "typo,.1,.14,1e13\n")
+    assert "left out: window 'typo' has 0.14 J, and all others say 14" in said
+    assert 'energy_left_out = ["typo"]' in written
+
+
+def test_units_off_by_a_thousand_are_a_warning_by_name(tmp_path, capsys):
+    """Milliseconds and millijoules: 600 pJ/FLOP; 1e13 FLOPs ÷ 100 s are 1e11 FLOP/s.  Watts are still watts."""
+    lines = [line.split(",") for line in HAND.splitlines()]
+    rows = [[name, f"{1e3 * float(s):g}", f"{1e3 * float(j):g}", flops] for name, s, j, flops in lines[1:]]
+    text = "\n".join(",".join(row) for row in [lines[0], *rows]) + "\n"
+    said, _ = fit_csv(tmp_path, capsys, text, "--generation", "v5e")
+    assert "note: matrix is 600 pJ/FLOP, 7.2e+02 times the table's 0.83 of v5e: are the windows in s, J, FLOP" in said
+    assert "note: matrix_flops_per_s is 1e+11 FLOP/s, 0.00051 times the data sheet's 1.97e+14 of v5e" in said
+    assert "static is" not in said
+    assert "of v5e" not in fit_csv(tmp_path, capsys, text)[0]  # of no chip that is known
+
+
+def test_products_without_estimates_say_what_is_not_fitted(tmp_path, capsys):
+    said, _ = fit_csv(tmp_path, capsys, HAND)
+    assert "note: without the column estimated_s cycle_factor is not fitted, by which a report's products last" in said

@@ -23,6 +23,8 @@ _ALIKE = 0.01
 """Part of the longer step below which computing longer needs no words; and how near a ratio is to a whole number."""
 _SMALL = 0.05
 """Part of a difference below which an operation, or a kind of work, is left out."""
+_FAR = 2.0
+"""Times that bytes grow beyond FLOPs from which on they are another cause."""
 _FEW = 3
 """Operations in a sentence."""
 
@@ -39,6 +41,8 @@ def compare_compute(
     if longer <= _ALIKE * max(timing.times.step_ns or 0 for timing in (more, less)):
         return ""
     by_scope = {scope: _in_scope(more, scope) - _in_scope(less, scope) for scope in scopes_of([more, less])}
+    if not by_scope:  # a timeline whose operations have no part of the model, as a simulated one
+        return ""
     scope = max(by_scope, key=lambda scope: by_scope[scope])
     ratios = (("matrix_flops", "the FLOPs"), ("memory_bytes", "the bytes of memory"))
     compared = [f"{ratio_text(ratio)} {what}" for name, what in ratios if (ratio := _ratio(more, less, scope, name))]
@@ -109,12 +113,26 @@ def _explain(
                 f"It gathers over {list_text(names)} there, and then each of the {size} devices computes what they "
                 f"divide in {less.title}."
             )
+            words += _beyond_the_work(more, less, scope, work=ratio)
             break
     if best and removed > _MOST * longer:
         left = _compute(best) - _compute(less)
         than = f"{time_text(abs(left))} {'longer' if left > 0 else 'shorter'} than {less.title}"
         words.append(f"`{best.cell}` ({describe_control(best.cell)}) computes {than}.")
     return " ".join(words or [_differing_operations(more, less, scope, longer)])
+
+
+def _beyond_the_work(more: ProgramTiming, less: ProgramTiming, scope: str, *, work: float) -> list[str]:
+    """What so many times the work does not explain, where bytes of memory grew far more: `The other 103 ms …`."""
+    moved, expected = _ratio(more, less, scope, "memory_bytes"), work * _in_scope(less, scope)
+    rest = _in_scope(more, scope) - expected
+    if moved is None or moved <= _FAR * work or rest <= _SMALL * _in_scope(more, scope):
+        return []
+    return [
+        f"{ratio_text(work)} the work is {time_text(expected)}; the other {time_text(rest)} come with "
+        f"{ratio_text(moved / work)} the bytes of memory a FLOP: {more.title}'s results there no longer fit in the "
+        f"on-chip memory that holds them in {less.title}, and are written out and read back."
+    ]
 
 
 def _gathered(timing: ProgramTiming, scope: str) -> set[str]:

@@ -58,7 +58,7 @@ def test_the_sentence_is_of_the_default_programs_with_what_nobody_needed_and_its
         f"Energy, modelled: of {step} a TorchXLA prefill step, {needless} are for communication that"
     )
     assert energy.avoidable_j == energy.by_verdict_j["inflated"] + energy.by_verdict_j["induced"]
-    assert words.endswith("(JAX: 20.5 J of 318 J and 185 mJ of 20.9 J).")
+    assert words.endswith("(JAX: 12.3 J of 187 J and 110 mJ of 13.8 J); ranges take the times as exact.")
 
 
 def test_a_report_that_is_calibrated_says_on_what():
@@ -93,7 +93,10 @@ def test_the_tables_fit_100_columns_and_say_what_they_are(report, capsys):
     assert text.lstrip().startswith("Energy: modelled, not measured")
     for phase in PHASES:
         difference = report.phases[phase].energy_difference
-        assert f"{difference.ratio:.2f} × ({difference.low_ratio:.2f}–{difference.high_ratio:.2f})" in text
+        exact = f"{difference.low_ratio:.2f}–{difference.high_ratio:.2f}"
+        with_times = f"{difference.low_ratio_with_times:.2f}–{difference.high_ratio_with_times:.2f}"
+        ranges = f"({exact}; {with_times} if each step's time is 15% off)"
+        assert f"{difference.ratio:.2f} × {ranges}" in " ".join(text.split())
     assert printed(report, capsys, details=False) == ""  # the sentence says it in short
 
 
@@ -131,7 +134,7 @@ def test_a_step_that_takes_less_says_so():
         difference[parts] = {name: -joules for name, joules in difference[parts].items()}
     text = page(changed)
     assert (
-        "a decode step of JAX tpu+gspmd takes 14.9\N{NO-BREAK SPACE}J (10.5–19.5) less than one of TorchXLA tpu" in text
+        "a decode step of JAX tpu+gspmd takes 8.62\N{NO-BREAK SPACE}J (7.11–11.9) less than one of TorchXLA tpu" in text
     )
 
 
@@ -207,3 +210,15 @@ def test_every_joule_of_the_report_is_a_number(report):
     """NaN and infinity are no JSON."""
     text = json.dumps(report.to_json(), allow_nan=False)
     assert text.count('"step_j"') == 10
+
+
+def test_a_step_of_one_window_has_no_peak_beside_its_mean():
+    """A step of 0.4 ms: the largest of one window is the mean, which is no peak."""
+    changed = copy.deepcopy(example_report())
+    energy = changed["phases"]["decode"]["arms"]["jax"]["energy"]
+    energy["power_w"], energy["window_ns"] = [energy["mean_w"]], 4e5
+    energy["peak_w"] = energy["mean_w"]
+    text = page(changed)
+    assert text.count("one window: the mean") == 1
+    assert "one window: no peak" in text
+    assert "one window" not in page(example_report())

@@ -84,7 +84,7 @@ def test_an_event_has_the_joules_of_its_work_and_none_where_its_timeline_has_no_
     assert max(row[-1] for row in known) > 0
     for _, matrix, vector, memory, ici, dcn, dynamic in known:
         # v5e by hand, docs/energy.md: pJ a FLOP, an operation, a byte (8 × pJ/bit)
-        by_hand = 0.63 * matrix + 1.73 * vector + 44 * memory + 17.68 * ici + 200 * dcn
+        by_hand = 0.35 * matrix + 1.73 * vector + 44 * memory + 17.68 * ici + 200 * dcn
         assert dynamic == pytest.approx(1e-12 * by_hand, rel=1e-12)
     assert {row[-1] for row in rows if row[0] == second.cell} == {None}
 

@@ -49,6 +49,14 @@ def test_every_figure_that_has_something_to_show_is_drawn_the_same_twice(tmp_pat
     assert {"Modelled, not measured" in svg for svg in by_name.values()} == {True}
 
 
+def test_a_marker_at_the_edge_of_its_panel_is_whole(tmp_path):
+    """Matplotlib cuts what it draws at a panel's sides, if not told otherwise: no marker has a clip."""
+    (layouts, *_) = draw_energy(energy_lines(make_lines(tmp_path)))
+    marks = re.findall(r'<g(?: clip-path="[^"]*")?>\s*<use [^>]*style="fill: #(?:147a70|b8442c)', layouts.svg.decode())
+    assert marks
+    assert not [mark for mark in marks if "clip-path" in mark]
+
+
 def test_options_that_leave_the_program_say_so_and_are_no_bar_of_their_own(tmp_path):
     sweep = make_lines(tmp_path)
     for phase in sweep["results"][0]["phases"].values():

@@ -51,13 +51,21 @@ ONE_AFTER_THE_OTHER = f"""
 
 
 def test_at_half_the_frequency_arithmetic_takes_twice_as_long_and_nothing_else():
-    """V is 0.75: dynamic energy of the arithmetic × 0.5625, static power × 0.75."""
-    (point,) = scale_frequency(workload(ONE_AFTER_THE_OTHER), [0.5], CHIP, Voltage())
+    """V is 0.75: dynamic energy of the arithmetic × 0.5625; of static power 40 % × 0.75, the rest as it was."""
+    (point,) = scale_frequency(workload(ONE_AFTER_THE_OTHER), [0.5], CHIP, Voltage(core_share=0.4))
     assert (point.voltage, point.step_ns) == (0.75, pytest.approx(2 * COMPUTE_NS + ALL_REDUCE_NS))
-    static = 8 * 80 * 0.75 * point.step_ns / 1e9
+    static = 8 * 80 * (0.6 + 0.4 * 0.75) * point.step_ns / 1e9
     assert point.step_j == pytest.approx(0.5625 * MATRIX_J + ICI_J + static)
     assert point.delay_j_s == pytest.approx(point.step_j * point.step_ns / 1e9)
     assert (point.low_j, point.high_j) == pytest.approx((point.step_j, point.step_j))
+
+
+def test_the_range_of_a_frequency_holds_the_range_of_the_cores_share():
+    """Of v5e 29 % of static power is on the core's supply, 6 to 70 %: at 0.75 V that is × 0.9275, 0.985 to 0.825."""
+    (point,) = scale_frequency(workload(ONE_AFTER_THE_OTHER), [0.5], CHIP, Voltage())
+    static, rest = 640 * (2 * COMPUTE_NS + ALL_REDUCE_NS) / 1e9, 0.5625 * MATRIX_J + ICI_J
+    by_hand = [rest + static * factor for factor in (0.825, 0.9275, 0.985)]
+    assert [point.low_j, point.step_j, point.high_j] == pytest.approx(by_hand)
 
 
 def test_at_the_nominal_frequency_the_step_is_what_it_was():
@@ -68,8 +76,9 @@ def test_at_the_nominal_frequency_the_step_is_what_it_was():
 
 def test_the_best_frequency_is_that_of_the_least_energy_and_of_the_least_energy_times_delay():
     """E = 0.5 mJ·V² + 0.08 mJ + 640 W·V·(500/f + 760) ns: with V = f, 0.5 f² + 0.08 + 0.32 + 0.4864 f mJ falls with f,
-    and E × delay at 0.5 is 0.7682 mJ × 1760 ns, at 1 1.3864 mJ × 1260 ns, at 0.7 0.9855 mJ × 1474 ns."""
-    points = scale_frequency(workload(ONE_AFTER_THE_OTHER), [0.5, 0.7, 1.0], CHIP, Voltage(1.0))
+    and E × delay at 0.5 is 0.7682 mJ × 1760 ns, at 1 1.3864 mJ × 1260 ns, at 0.7 0.9855 mJ × 1474 ns.
+    All static power is on the core's supply."""
+    points = scale_frequency(workload(ONE_AFTER_THE_OTHER), [0.5, 0.7, 1.0], CHIP, Voltage(1.0, core_share=1.0))
     assert [1e3 * point.step_j for point in points] == pytest.approx([0.7682, 0.98548, 1.3864])
     assert best_energy(points).frequency == 0.5
     assert best_delay(points).frequency == 0.5
@@ -78,15 +87,39 @@ def test_the_best_frequency_is_that_of_the_least_energy_and_of_the_least_energy_
     assert best_energy(fixed).frequency == best_delay(fixed).frequency == 1.0
 
 
+HIDDEN = f"""
+  s = ({X}, {X}) collective-permute-start(x), channel_id=1, source_target_pairs={{{{0,4}},{{1,5}},{{2,6}},{{3,7}}}}
+  y = {X} compute(x, 900)
+  d = {X} collective-permute-done(s)
+  ROOT z = {X} compute(d, 100)
+"""
+
+
+@pytest.mark.parametrize("entry", [ONE_AFTER_THE_OTHER, HIDDEN], ids=["one after the other", "hidden"])
+@pytest.mark.parametrize("flops", [1e8, 1e9, 4e9])
+@pytest.mark.parametrize("voltage", [Voltage(), Voltage(0.0), Voltage(1.0), Voltage(0.5, core_share=1.0)])
+def test_a_marginal_efficiency_is_the_slope_of_the_energies_at_other_frequencies(entry, flops, voltage):
+    """−d ln E / d ln f of the core at f = 1, from `--frequency`, is what `--marginal` says of compute: one rule."""
+    given = workload(entry, amounts=[flops, 0, 0, HOPS, 0, 0])
+    slow, fast = scale_frequency(given, [0.99, 1.01], CHIP, voltage)
+    slope = -np.log(fast.step_j / slow.step_j) / np.log(1.01 / 0.99)
+    (compute,) = (each for each in measure_marginal(given, CHIP, voltage) if each.part == COMPUTE)
+    assert compute.efficiency == pytest.approx(slope, abs=1e-9)
+    assert compute.range.low - 1e-3 <= slope <= compute.range.high + 1e-3
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3])
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0])
-def test_marginal_efficiency_is_static_power_of_exposed_time_less_dynamic_energy(gamma):
-    """(P_static · t_exposed − 2γ · E_dyn) ÷ E, of the arithmetic and of the links, by hand."""
+def test_marginal_efficiency_is_static_power_of_exposed_time_less_what_a_higher_voltage_costs(gamma, share):
+    """(P_static · (t_exposed − γ · κ · step) − 2γ · E_dyn) ÷ E of the arithmetic, κ of static power on its supply;
+    of the links without κ.  By hand."""
     step_s = (COMPUTE_NS + ALL_REDUCE_NS) / 1e9
     total = MATRIX_J + ICI_J + 640 * step_s
-    marginals = {each.part: each for each in measure_marginal(workload(ONE_AFTER_THE_OTHER), CHIP, Voltage(gamma))}
+    voltage = Voltage(gamma, core_share=share)
+    marginals = {each.part: each for each in measure_marginal(workload(ONE_AFTER_THE_OTHER), CHIP, voltage)}
     assert set(marginals) == {COMPUTE, "ici"}
     by_hand = {
-        COMPUTE: (640 * COMPUTE_NS / 1e9 - 2 * gamma * MATRIX_J) / total,
+        COMPUTE: (640 * (COMPUTE_NS / 1e9 - gamma * share * step_s) - 2 * gamma * MATRIX_J) / total,
         "ici": (640 * LINK_NS / 1e9 - 2 * gamma * ICI_J) / total,
     }
     for part, exposed_ns in ((COMPUTE, COMPUTE_NS), ("ici", LINK_NS)):
@@ -97,13 +130,7 @@ def test_marginal_efficiency_is_static_power_of_exposed_time_less_dynamic_energy
 
 def test_what_is_hidden_bounds_nothing_and_faster_only_costs():
     """An asynchronous permute of 510 ns behind 900 ns of compute: −2γ · E_dyn ÷ E."""
-    hidden = f"""
-  s = ({X}, {X}) collective-permute-start(x), channel_id=1, source_target_pairs={{{{0,4}},{{1,5}},{{2,6}},{{3,7}}}}
-  y = {X} compute(x, 900)
-  d = {X} collective-permute-done(s)
-  ROOT z = {X} compute(d, 100)
-"""
-    marginals = {each.part: each for each in measure_marginal(workload(hidden), CHIP, Voltage(0.5))}
+    marginals = {each.part: each for each in measure_marginal(workload(HIDDEN), CHIP, Voltage(0.5))}
     total = MATRIX_J + ICI_J + 640 * 1000e-9
     assert marginals["ici"].bound_ns == pytest.approx(0, abs=1e-6)
     assert marginals["ici"].efficiency == pytest.approx(-ICI_J / total, rel=1e-3)
@@ -111,13 +138,24 @@ def test_what_is_hidden_bounds_nothing_and_faster_only_costs():
 
 
 def test_where_gamma_is_assumed_the_range_holds_every_gamma():
-    """From γ = 1 to γ = 0 with coefficients that are certain."""
-    assumed = {each.part: each for each in measure_marginal(workload(ONE_AFTER_THE_OTHER), CHIP, Voltage())}[COMPUTE]
+    """From γ = 1 to γ = 0 with coefficients that are certain, and nothing of static power on the core's supply."""
+    voltage = Voltage(core_share=0.0)
+    assumed = {each.part: each for each in measure_marginal(workload(ONE_AFTER_THE_OTHER), CHIP, voltage)}[COMPUTE]
     total = MATRIX_J + ICI_J + 640 * (COMPUTE_NS + ALL_REDUCE_NS) / 1e9
     ends = [(640 * COMPUTE_NS / 1e9 - 2 * gamma * MATRIX_J) / total for gamma in (1, 0)]
     assert (assumed.range.low, assumed.range.high) == pytest.approx(ends, rel=1e-3)
-    given = measure_marginal(workload(ONE_AFTER_THE_OTHER), CHIP, Voltage(0.5, is_assumed=False))[0]
+    certain = Voltage(0.5, is_assumed=False, core_share=0.3)
+    given = measure_marginal(workload(ONE_AFTER_THE_OTHER), CHIP, certain)[0]
     assert given.range.low == pytest.approx(given.range.high)
+
+
+def test_the_range_of_a_marginal_efficiency_holds_the_range_of_the_cores_share():
+    """v5e's 6 to 70 % of static power, × γ, of a step of 1,260 ns."""
+    given = measure_marginal(workload(ONE_AFTER_THE_OTHER), CHIP, Voltage(0.5, is_assumed=False))[0]
+    step_s = (COMPUTE_NS + ALL_REDUCE_NS) / 1e9
+    total = MATRIX_J + ICI_J + 640 * step_s
+    ends = [(640 * (COMPUTE_NS / 1e9 - 0.5 * share * step_s) - MATRIX_J) / total for share in (0.7, 0.06)]
+    assert (given.range.low, given.range.high) == pytest.approx(ends, rel=1e-3)
 
 
 def test_the_work_of_a_step_is_that_of_all_devices_that_an_event_stands_for():

@@ -56,6 +56,13 @@ def test_what_nobody_gave_is_assumed():
     assert not parse_voltage({"points": [[0.5, 0.8], [1.0, 1.0]]}).is_assumed
 
 
+def test_a_files_share_of_static_power_stands_beside_either_voltage():
+    """Without a line or a table the line is still assumed."""
+    assert parse_voltage({"core_share": 0.3}) == Voltage(core_share=0.3)
+    assert parse_voltage({"core_share": 0.3, "points": [[0.5, 0.8], [1.0, 1.0]]}).core_share == 0.3
+    assert parse_voltage({"gamma": 0.5}).core_share is None
+
+
 def test_a_line_that_reaches_nothing_is_refused():
     with pytest.raises(TimingError, match="with gamma 1 there is no voltage at 0 of the frequency"):
         Voltage(1.0).at(0.0)
@@ -67,6 +74,7 @@ WRONG = [
     ({"gamma": 0.5, "points": []}, "voltage: gamma or points, not both"),
     ({"gamma": 2}, r"voltage\.gamma: a number from 0 to 1, not 2"),
     ({"gamma": True}, r"voltage\.gamma: a number from 0 to 1"),
+    ({"core_share": 1.5}, r"voltage\.core_share: a number from 0 to 1, not 1\.5"),
     ({"points": [[1.0, 1.0]]}, r"voltage\.points: two to 100 pairs"),
     ({"points": [[1.0, 1.0], [0.5, 0.8]]}, r"voltage\.points: each f/f0 is larger than the one before"),
     ({"points": [[0.5, 0.8], [0.9, 1.0]]}, r"voltage\.points: one of them is \[1\.0, 1\.0\]"),

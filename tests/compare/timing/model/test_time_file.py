@@ -28,6 +28,16 @@ def test_the_cycle_factor_is_of_the_clock_and_not_of_the_one_that_it_replaces():
     assert parse_times(table(cycle_factor=0.9), V5E).hardware.cycle_ns == pytest.approx(0.6)
 
 
+def test_a_rate_of_products_alone_calibrates_no_step():
+    """Products last by the compiler's estimates; the rate is of kernels whose author states their FLOPs."""
+    rate = {"matrix_flops_per_s": {"value": 2e13, "unit": "FLOP/s"}}
+    times = parse_times({"calibrated-on": "lab", "time": rate}, V5E)
+    assert times.hardware.flops_per_ns == pytest.approx(2e4)
+    assert (times.calibrated_on, times.words) == ("", "with its own rate of kernels")
+    link = table(link_bytes_per_s=4e10)["time"]
+    assert parse_times({"calibrated-on": "lab", "time": rate | link}, V5E).words == "calibrated on lab"
+
+
 def test_a_file_without_times_leaves_the_generations():
     assert parse_times({"energy": {}}, V5E) is None
 
