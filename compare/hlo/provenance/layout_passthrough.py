@@ -144,6 +144,24 @@ def moves_data(item: Instruction) -> bool:
     return item.opcode.removesuffix("-start") in _DATA_MOVING_COLLECTIVES or _target(item) in _ASYNCHRONOUS
 
 
+def count_hops(value: Value, *, hop: Instruction) -> int | None:
+    """How many permutes an array has come through, by layout-only instructions; None where a loop carries it around.
+
+    hop: the permute that moves it next.
+    """
+    starts, seen, hops = [value], {hop}, 0
+    while True:
+        made_by = trace_sources(starts, updates=False).made_by
+        permutes = {item for item in made_by if item.opcode.removesuffix("-start") == "collective-permute"}
+        if not permutes:
+            return hops
+        if permutes & seen:
+            return None
+        seen |= permutes
+        hops += 1
+        starts = [(first_call_context(item.computation), item.operand(0), ()) for item in permutes]
+
+
 def zero_elsewhere(value: Value) -> bool:
     """True if an array is zero except for a part at the device's own index: its all-reduce is then a gather."""
     made_by = trace_sources([value], updates=False).made_by
