@@ -13,18 +13,26 @@ from compare.verdict.operand_traffic import OperandTraffic, is_float, is_integer
 
 SUMS = ("all-reduce", "reduce-scatter")
 EXCHANGES = ("all-to-all", "ragged-all-to-all")
-_ADDS, _CHOOSES = ("add", "or"), ("maximum", "minimum")
+_CHOOSES = ("maximum", "minimum")
 
 
 def joins_as(traffic: OperandTraffic, row: ContractRow) -> bool:
-    """Whether its reducer is the row's: it adds where partial results are added up, and where it moves parts that are
-    zero elsewhere; it may choose where the row has a maximum.  Unknown reducers are believed."""
+    """Whether it joins its members' parts as the row does: a sum adds, and an exchange's stand-in does, too.
+
+    A row that only moves data has a sum in its place where the parts are zero elsewhere; `sample` also a choice.  An
+    unknown reducer is believed to be the row's.
+    """
     reducer = traffic.collective.reducer
-    if not reducer:
-        return True
     if row.kind in SUMS:
-        return reducer in ([name for name, _ in row.sums] or ["add"])
-    return reducer in _ADDS or traffic.operand.zero_elsewhere or (row.carries == BOTH and reducer in _CHOOSES)
+        return not reducer or reducer in ([name for name, _ in row.sums] or ["add"])
+    if row.kind in EXCHANGES or traffic.collective.kind != "all-reduce" or traffic.collective.axes != row.axes:
+        return reducer in ("", "add", "or")
+    return traffic.operand.zero_elsewhere or (row.carries == BOTH and _may_choose(traffic))
+
+
+def _may_choose(traffic: OperandTraffic) -> bool:
+    """Of `sample`: whether it may be the maximum that chooses the winner, or the sum or minimum that finds its id."""
+    return traffic.collective.reducer in _CHOOSES or is_integer(traffic.operand.dtype)
 
 
 def carries_numbers_of(traffic: OperandTraffic, row: ContractRow) -> bool:
@@ -67,9 +75,7 @@ def _whole(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     if kind == "all-reduce" and row.hops:
         return row.elements * members
     if row.carries == BOTH and kind == "all-reduce":
-        # The winner may also be chosen by a maximum, and its id be added up.
-        chosen = traffic.collective.reducer in _CHOOSES or is_integer(traffic.operand.dtype)
-        return row.elements / members if chosen else row.elements
+        return row.elements if traffic.operand.zero_elsewhere else row.elements / members  # of the winners, or of one
     return row.elements
 
 
@@ -88,7 +94,9 @@ def find_parts(operands: Sequence[tuple[int, OperandTraffic]], row: ContractRow)
 
     operands: with their indices, all that may serve the row but for their elements.
     """
-    parts = [(part_of_row(traffic, row), index, traffic) for index, traffic in operands]
+    gathered = any(traffic.collective.kind == "all-gather" for _, traffic in operands)
+    parts = [(part_of_row(traffic, row), index, traffic) for index, traffic in operands
+             if not (row.carries == BOTH and gathered and _is_choice(traffic))]  # fmt: skip
     whole = {index for part, index, _ in parts if part == 1}
     rest = sorted((entry for entry in parts if 0 < entry[0] < 1), key=lambda entry: -entry[0])
     covered = sum((_covered(*entry, row) for entry in parts if entry[0] == 1), Fraction(0))
@@ -96,6 +104,11 @@ def find_parts(operands: Sequence[tuple[int, OperandTraffic]], row: ContractRow)
     if covered < 1:
         found |= _fill(rest, row, so_far=covered)
     return frozenset(whole | found)
+
+
+def _is_choice(traffic: OperandTraffic) -> bool:
+    """Of `sample`, whether it chooses among the winners; where these are gathered, it is a statistic of the logits."""
+    return traffic.collective.kind == "all-reduce" and not traffic.operand.zero_elsewhere
 
 
 def _fill(

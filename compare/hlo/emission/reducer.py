@@ -1,5 +1,6 @@
 """How a reducing collective joins the parts of its members."""
 
+from compare.hlo.emission import megascale
 from compare.hlo.text.instruction import Instruction
 
 REDUCERS = ("add", "maximum", "minimum", "multiply", "and", "or", "xor")
@@ -12,6 +13,8 @@ def reducer_of(item: Instruction) -> str:
 
     libtpu adds f8 up inside words of 32 bits, whose parts it shifts into place and joins again: that is `add`.
     """
+    if megascale.is_megascale(item):
+        return megascale.reducer_of(item)
     if not item.callees:
         return ""
     root = item.callees[0].root

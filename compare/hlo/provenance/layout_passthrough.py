@@ -29,9 +29,9 @@ _DATA_IS_FIRST_OPERAND = {
 
 _COPIES = {
     "ConcatBitcast", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint", "MoveToHost",
-    "MoveToDevice", "annotate_device_placement",
+    "MoveToDevice", "annotate_device_placement", "ZeroCrop",
 }  # fmt: skip
-"""Custom calls that copy, or only annotate placement."""
+"""Custom calls that copy, to whole tiles, too, or only annotate placement."""
 
 _TARGET = re.compile(r'custom_call_target="([^"]*)"')
 _DATA_MOVING_COLLECTIVES = {"all-gather", "all-to-all", "collective-permute", "ragged-all-to-all"}
@@ -169,7 +169,9 @@ def zero_elsewhere(value: Value) -> bool:
 
 
 def _is_part(item: Instruction) -> bool:
-    """True for a select between data and zeros, or an update of zeros, at the device's own index."""
+    """True for a select between data and zeros, an update of zeros, or a product with a mask, by the device's own index."""
+    if item.opcode == "multiply":
+        return any(map(depends_on_partition, item.operands))
     if item.opcode == "select":
         return depends_on_partition(item.operand(0)) and any(map(_is_zero, item.operands[1:]))
     return (

@@ -51,7 +51,7 @@ def test_the_check_table_of_a_pinned_prefill_with_a_roll():
         collective(MESH, "all-gather", "tp", "sample", 4 * 8 * 2),
         collective(MESH, "collective-permute", "pp", "pipeline.collect", 32, dtype="s32",
                    pairs=[(d + 4, d) for d in range(4)]),
-        collective(MESH, "all-reduce", "pp", "pipeline.collect", 32, dtype="s32"),
+        collective(MESH, "all-reduce", "pp", "pipeline.collect", 32, dtype="s32", zero_elsewhere=True),
     ]  # fmt: skip
     judgement = judge_rows(rows, case_rows())
     assert [row.step_wire_bytes for row in rows] == [
@@ -170,7 +170,7 @@ def test_an_all_gather_that_stands_in_for_an_all_reduce_serves_it_with_its_own_b
 
 
 def test_a_masked_sum_serves_a_permute_as_far_as_the_permute_goes():
-    row = collective(MESH, "all-reduce", "pp", "pipeline.collect", 32, dtype="s32")
+    row = collective(MESH, "all-reduce", "pp", "pipeline.collect", 32, dtype="s32", zero_elsewhere=True)
     # 32 on the wire of each device, where the permute sends 32 · 4/8 = 16
     assert split(judge_rows([row], case_rows()).verdicts[0]) == (16, {"replicated": 16})
 
@@ -274,8 +274,8 @@ def test_whole_logits_serve_nothing_where_the_winners_would_do():
 def test_a_sum_of_parts_that_are_zero_elsewhere_serves_a_gather_as_far_as_the_gather_goes():
     # One sequence: the compiler sums the shards' winners, 8 · 4 bytes of ids: 2 · 7/8 of them where a gather sends 7/8.
     contract = case_rows("tp8", batch=1)
-    rows = [collective("tp8", "all-reduce", "tp", "sample", 32, dtype="s32"),
-            collective("tp8", "all-reduce", "tp", "sample", 16)]  # fmt: skip
+    rows = [collective("tp8", "all-reduce", "tp", "sample", 32, dtype="s32", zero_elsewhere=True),
+            collective("tp8", "all-reduce", "tp", "sample", 16, zero_elsewhere=True)]  # fmt: skip
     judgement = judge_rows(rows, contract, mesh="tp8")
     assert sum(v.inherent_bytes for v in judgement.verdicts) == 42 == contract[-1].step_wire_bytes
     assert sum(v.causes.get("replicated", 0) for v in judgement.verdicts) == 42

@@ -100,7 +100,8 @@ def test_gathers_of_keys_and_values_do_what_the_ring_does_with_as_many_bytes():
 
 
 def test_a_sum_that_stands_in_for_a_ring_sends_twice_what_a_gather_does():
-    rows = [collective("cp4tp2", "all-reduce", "cp", "layer.attention.core", 8 * MIB, loops=(32,)) for _ in range(2)]
+    words = {"loops": (32,), "zero_elsewhere": True}
+    rows = [collective("cp4tp2", "all-reduce", "cp", "layer.attention.core", 8 * MIB, **words) for _ in range(2)]
     judgement = judge_rows(rows, rows_of("cp4tp2"), mesh="cp4tp2")
     assert [split(v) for v in judgement.verdicts] == [(192 * MIB, {"replicated": 192 * MIB})] * 2
 
@@ -147,7 +148,7 @@ def test_a_gathered_cache_serves_no_merge():
 
 def test_a_masked_sum_of_ids_serves_a_broadcast():
     contract = rows_of("cp4tp2")
-    row = collective("cp4tp2", "all-reduce", "cp", "pipeline.collect", 32, dtype="s32")
+    row = collective("cp4tp2", "all-reduce", "cp", "pipeline.collect", 32, dtype="s32", zero_elsewhere=True)
     # 2·3/4 of 32 bytes, where a broadcast sends 3/4
     assert split(judge_rows([row], contract, mesh="cp4tp2").verdicts[0]) == (24, {"replicated": 24})
 
@@ -230,7 +231,7 @@ def test_a_gather_of_everyone_s_ids_serves_a_broadcast_with_one_s():
 
 def test_the_last_tokens_are_made_whole_at_the_head_and_logits_are_not():
     contract = rows_of("tp8+sp")
-    tokens = collective("tp8", "all-reduce", "tp", "head", 65_536)
+    tokens = collective("tp8", "all-reduce", "tp", "head", 65_536, zero_elsewhere=True)
     logits = collective("tp8", "all-gather", "tp", "head",
                         operands=[operand(8 * 128_256 * 2, scope="head", shape=(8, 128_256))])  # fmt: skip
     judgement = judge_rows([tokens, logits], contract, mesh="tp8")

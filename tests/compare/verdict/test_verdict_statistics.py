@@ -90,13 +90,29 @@ def test_the_merge_of_a_split_cache_has_a_maximum_and_two_sums_and_no_third():
 
 
 def test_the_winner_may_be_chosen_by_a_maximum_and_the_rest_of_a_softmax_is_a_statistic():
-    """tp8, 8 sequences: a maximum of 8 values and a minimum of 8 ids do what the gather of 8·8 of each does."""
+    """tp8, 8 sequences: a maximum of 8 values and a minimum of 8 ids do what the gather of 8·8 of each does.
+
+    Where the winners are gathered, the maximum is a statistic, too.
+    """
     contract = rows_of("tp8")
     rows = [total("tp", "sample", 8, mesh="tp8", reducer="maximum"),
             total("tp", "sample", 8, mesh="tp8", reducer="minimum", dtype="s32"),
             total("tp", "sample", 8, mesh="tp8")]  # fmt: skip
     judged = judge_rows(rows, contract, mesh="tp8").verdicts
     assert [v.induced_bytes for v in judged] == [0, 0, 8 * 2 * 7 // 4]
+    gathers = [collective("tp8", "all-gather", "tp", "sample", 64 * size, dtype=dtype)
+               for size, dtype in ((2, "bf16"), (4, "s32"))]  # fmt: skip
+    judgement = judge_rows([rows[0], rows[2], *gathers], contract, mesh="tp8")
+    assert [v.induced_bytes for v in judgement.verdicts] == [28, 28, 0, 0]
+    assert judgement.served_bytes[-1] == 64 * 6 * 7 // 8
+
+
+def test_a_mean_over_stages_of_the_state_s_size_shifts_nothing():
+    """A maximum or a mean over stages has as many elements as the state, and is no masked sum of it."""
+    contract = rows_of("tp4pp2")
+    for reducer in ("maximum", "add"):
+        row = total("pp", "pipeline.shift", 8 * MIB, mesh="tp4pp2", reducer=reducer, loops=(5,))
+        assert judge_rows([row], contract, mesh="tp4pp2").verdicts[0].induced_bytes == row.step_wire_bytes
 
 
 def test_the_parts_of_a_sum_serve_it_where_they_make_it_whole():
