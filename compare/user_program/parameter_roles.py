@@ -19,7 +19,9 @@ def read_roles(roles: object, module: Module) -> dict[int, str]:
     Raises `HloError`, one line, for another type or role, and for a pattern or number that no parameter has.
     """
     if not isinstance(roles, Mapping):
-        raise HloError(f"roles are {{pattern of a parameter's name, or its number: role}}, and no {type(roles).__name__}")
+        raise HloError(
+            f"roles are {{pattern of a parameter's name, or its number: role}}, and no {type(roles).__name__}"
+        )
     names = {number: item.op_name or item.name for number, item in sorted(module.entry.parameters.items())}
     found: dict[int, str] = {}
     for key, role in roles.items():

@@ -194,10 +194,7 @@ def _cannot_be_sum(traffic: OperandTraffic, row: ContractRow) -> bool:
         return True
     gathers = traffic.collective.kind == "all-gather" or traffic.operand.zero_elsewhere
     return (
-        gathers
-        and row.kind == "all-reduce"
-        and not _has_all_elements(traffic, row)
-        and not is_added_up(traffic, row)
+        gathers and row.kind == "all-reduce" and not _has_all_elements(traffic, row) and not is_added_up(traffic, row)
     )
 
 

@@ -44,9 +44,7 @@ def _idle(traffic: OperandTraffic, amount: Fraction, *, free: int, spare: Fracti
     return spare
 
 
-def _goes_around(
-    traffic: OperandTraffic, row: ContractRow, *, counted: Mapping[str, Fraction], free: int
-) -> bool:
+def _goes_around(traffic: OperandTraffic, row: ContractRow, *, counted: Mapping[str, Fraction], free: int) -> bool:
     """Whether it brings a rank its own part again: by its data, or as a loop's trip beyond those that the row needs."""
     in_loop = traffic.operand.earlier_hops is None and "wrap" not in counted and free > 0
     return closes_ring(traffic, row) or in_loop

@@ -111,9 +111,7 @@ def _is_choice(traffic: OperandTraffic) -> bool:
     return traffic.collective.kind == "all-reduce" and not traffic.operand.zero_elsewhere
 
 
-def _fill(
-    parts: Sequence[tuple[Fraction, int, OperandTraffic]], row: ContractRow, *, so_far: Fraction
-) -> set[int]:
+def _fill(parts: Sequence[tuple[Fraction, int, OperandTraffic]], row: ContractRow, *, so_far: Fraction) -> set[int]:
     """The parts, those of one size together, that make the row; none where all of them do not."""
     found: set[int] = set()
     for size in dict.fromkeys(part for part, _, _ in parts):

@@ -89,9 +89,7 @@ def judge(
         else:
             counted = {cause: fractions[index] for cause, fractions in counted_over.items() if index in fractions}
             free = min(remaining[row], scattered_bytes[row]) if index in match.completing else remaining[row]
-            fill = _split_inflated_inherent(
-                traffic, contract[row], counted=counted, free=free, spare=spare[row]
-            )
+            fill = _split_inflated_inherent(traffic, contract[row], counted=counted, free=free, spare=spare[row])
             inherent = fill.inherent
             _book(account, fill, row=row)
             spare[row] = max(NOTHING, spare[row] - fill.overflow.get("bubble", NOTHING))

@@ -5,7 +5,7 @@ token, and 16 layers.  Over tp = 4 an all-reduce has the factor 3/2, over ep = 4
 case is anything of the row gone: it stands as in the twin as it is, and the statistic beside it.
 """
 
-from tests.planted.defect import CP_TP, DP_TP, DP_TP_SP, EP_TP, LLAMA_1B, TP_PP, Defect, Row, Site
+from tests.planted.defect import CP_TP, DP_TP_SP, EP_TP, LLAMA_1B, TP_PP, Defect, Row, Site
 from tests.planted.pins import SAMPLED_JAX
 from tests.planted.steps import SHIFT_JAX
 from tests.planted.weights import DOWN_JAX, DOWN_TORCH, OUT_JAX, OUT_TORCH

@@ -162,7 +162,9 @@ def test_gathered_numbers_that_are_not_added_up_are_no_sum():
 
 def exchange(*shifts):
     """dp2ep4: permutes of 5 MiB, each from every member to the one that is `shift` further."""
-    pairs = {shift: [(dp * 4 + at, dp * 4 + (at + shift) % 4) for dp in range(2) for at in range(4)] for shift in shifts}
+    pairs = {
+        shift: [(dp * 4 + at, dp * 4 + (at + shift) % 4) for dp in range(2) for at in range(4)] for shift in shifts
+    }
     return [collective("dp2ep4", PERMUTE, "ep", "layer.moe.dispatch", 5 * MIB, loops=(32,), pairs=pairs[shift])
             for shift in shifts]  # fmt: skip
 

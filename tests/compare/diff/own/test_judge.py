@@ -408,7 +408,10 @@ def test_a_scaled_weight_is_a_weight_where_the_roles_of_parameters_are_given(rol
     """Two gathers of 524,288 B, 3/4 of them sent: the first is of a weight and fills no row of tokens."""
     options = {"axes": AXES, "scopes": {"up": "layer.mlp.up"}}
     judged = judge(SCALED, [GATHER], roles=roles, **options)
-    assert [(row.inherent_bytes, dict(row.causes)) for row in judged] == [(0, {"weight-gather": 393_216}), (393_216, {})]
+    assert [(row.inherent_bytes, dict(row.causes)) for row in judged] == [
+        (0, {"weight-gather": 393_216}),
+        (393_216, {}),
+    ]
     unnamed = judge(SCALED, [GATHER], **options)
     assert [row.inherent_bytes for row in unnamed] == [393_216, 0]
 
@@ -417,7 +420,10 @@ def test_a_scaled_weight_is_a_weight_where_the_roles_of_parameters_are_given(rol
     ("roles", "said"),
     [
         ({"weights": "wieght"}, "roles have 'weights': 'wieght'; a parameter is weight, cache or input"),
-        ({"wieghts": "weight"}, "roles have 'wieghts', which no parameter fits; the first are 0 \"weights['up']\", 1 'x'"),
+        (
+            {"wieghts": "weight"},
+            "roles have 'wieghts', which no parameter fits; the first are 0 \"weights['up']\", 1 'x'",
+        ),
         ({7: "weight"}, "roles have 7, which no parameter fits"),
         ({"(": "weight"}, "roles have '(', which is no regular expression"),
         ({1.5: "weight"}, "roles have 1.5; write a pattern of a parameter's name, or its number"),
