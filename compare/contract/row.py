@@ -54,8 +54,8 @@ class ContractRow:
     sums: tuple[tuple[str, int], ...] = ()
     """(reducer, elements) of the all-reduces that one execution consists of; empty: one, which adds all elements up."""
     token_elements: int = 0
-    """Of an exchange of experts' places: the elements of all tokens of its group, which a gather or a sum that stands in
-    for it moves; 0: unknown, and not compared."""
+    """Of an exchange of experts' places: the elements of all tokens of its group, which a gather or a sum in its place
+    moves; 0: unknown, and not compared."""
     of_weights: bool = False
     """Whether it puts together weights that the plan keeps split: served by gathers of weights, and by nothing else."""
 

@@ -1,6 +1,6 @@
 """Whether a collective can be one of a row: it has the elements of the row, and joins them as the row does.
 
-A statistic over the axis of a sum is no part of that sum, though it is in the same scope.  Docs/definitions.md, section 3.
+A statistic over the axis of a sum is no part of that sum, though it is in its scope: docs/definitions.md, section 3.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def count_elements(traffic: OperandTraffic, row: ContractRow) -> Fraction:
 
 
 def part_of_row(traffic: OperandTraffic, row: ContractRow) -> Fraction:
-    """What one execution of it is of one of the row, by its elements: 1 is all or more, 0 that it cannot be the row's."""
+    """What one execution of it is of one of the row, by its elements: 1 is all or more, 0 that it cannot be one."""
     whole = _whole(traffic, row)
     if traffic.collective.form == "windowed-einsum" or not whole:
         return Fraction(1)

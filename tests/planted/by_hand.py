@@ -7,6 +7,7 @@ The numbers: 4·128·256·2 is what one sum of dp2tp4 carries, 8·64·2·32·2 t
 from dataclasses import replace
 
 from tests.planted.defect import CP_TP, DP_TP, DP_TP_SP, EP_TP, Defect, Row, Setting, Site
+from tests.planted.weights import DOWN_JAX
 
 
 def _explicit(setting: Setting) -> Setting:
@@ -87,8 +88,8 @@ DEFECTS = (
         },
         rows=(Row("layer.mlp.down", "all-reduce@tp", "2", "3/2·4·128·256", "inherent"),),
         unserved={"layer.mlp.down all-reduce@tp": "2·3/2·4·128·256"},
-        why="Integers of exactly the row's elements are its numbers, quantized: no ids have as many. Half of the bytes of "
-        "the plan's bf16 are not sent.",
+        why="libtpu packs four of them in a number of 32 bits. Integers of exactly the row's elements are its numbers, "
+        "quantized: no ids have as many. Half of the bytes of the plan's bf16 are not sent.",
     ),
     Defect(
         name="gathered-sum",
@@ -101,6 +102,7 @@ DEFECTS = (
                 _SUM,
                 "return (jnp.sum(jax.lax.all_gather(x, SHARDS), axis=0) if over == 'ffn' else "
                 "self._summed(x, dim=None))",
+                reported=DOWN_JAX,
             )
         },
         rows=(

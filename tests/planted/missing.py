@@ -79,7 +79,7 @@ DEFECTS = (
                 },
             ),
         ),
-        why="All tokens, of which each expert keeps its own, stand in for their places, and are more than they. The table "
-        "has half of the places' elements, and is no part of them.",
+        why="All tokens, of which each expert keeps its own, stand in for their places, and are more than they. The "
+        "table has half of the places' elements, and is no part of them.",
     ),
 )

@@ -12,9 +12,12 @@ from tests.planted.weights import DOWN_JAX, DOWN_TORCH, OUT_JAX, OUT_TORCH
 
 _GATHERED = "return self.place(self.place(x, STREAM), TOKENS)"
 _MEAN = "jnp.mean(hidden.astype(jnp.float32), -1, keepdims=True).astype(hidden.dtype)"
-_MAXIMUM_JAX = Site(*DOWN_JAX[:1], DOWN_JAX[1],
-                    DOWN_JAX[1].replace("hidden, self", "hidden / jnp.max(jnp.abs(hidden), -1, keepdims=True), self"))  # fmt: skip
-
+_MAXIMUM_JAX = Site(
+    *DOWN_JAX, DOWN_JAX[1].replace("hidden, self", "hidden / jnp.max(jnp.abs(hidden), -1, keepdims=True), self")
+)
+_RING_JAX = (
+    "return layout.ring(partial(_ring, layout.case.mesh.cp), takes=(HEADS, KV_HEADS, KV_HEADS), gives=HEADS)(q, k, v)"
+)
 _NO_PART = "It adds up what no product has made, and too little of it: the row's own sum serves the row."
 
 DEFECTS = (
@@ -131,6 +134,8 @@ DEFECTS = (
             "jax": Site(
                 "sharding/layout.py", _GATHERED,
                 _GATHERED.replace("(x, STREAM)", "(x / jnp.max(jnp.abs(x), (2, 3), keepdims=True), STREAM)"),
+                reported=("decoder/attention.py",
+                          "q, k, v = self.project(layout.gather_sequence(x), position=context.position)"),
             ),
             "torchxla": Site(
                 "sharding/layout.py", _GATHERED,
@@ -176,6 +181,7 @@ DEFECTS = (
                 "moved = jnp.pad(state, [(1, 0)] + [(0, 0)] * (state.ndim - 1))[:stages]",
                 "moved = jnp.pad(state / jnp.max(jnp.abs(state), (0, 3), keepdims=True), [(1, 0)] + [(0, 0)] * "
                 "(state.ndim - 1))[:stages]",
+                reported=SHIFT_JAX,
             ),
             "torchxla": Site(
                 "sharding/layout.py",
@@ -198,6 +204,7 @@ DEFECTS = (
                 "moved = jnp.pad(state, [(1, 0)] + [(0, 0)] * (state.ndim - 1))[:stages]",
                 "moved = jnp.pad(state - jnp.mean(state.astype(jnp.float32), 0, keepdims=True).astype(state.dtype), "
                 "[(1, 0)] + [(0, 0)] * (state.ndim - 1))[:stages]",
+                reported=SHIFT_JAX,
             )
         },
         rows=(Row("pipeline.shift", "all-reduce@pp", "5", "2·128·256·4", "induced activation-gather"),),
@@ -241,10 +248,8 @@ DEFECTS = (
         sites={
             "jax": Site(
                 "decoder/attention.py",
-                "return layout.ring(partial(_ring, layout.case.mesh.cp), takes=(HEADS, KV_HEADS, KV_HEADS), gives=HEADS)"
-                "(q, k, v)",
-                "return layout.ring(partial(_ring, layout.case.mesh.cp), takes=(HEADS, KV_HEADS, KV_HEADS), gives=HEADS)"
-                "(q, k / jnp.max(jnp.abs(k), (1, 2, 4), keepdims=True), v)",
+                _RING_JAX,
+                _RING_JAX.replace("(q, k, v)", "(q, k / jnp.max(jnp.abs(k), (1, 2, 4), keepdims=True), v)"),
             )
         },
         rows=(Row("layer.attention.core", "all-reduce@cp", "2", "2·2", "induced activation-gather"),),
@@ -282,14 +287,15 @@ DEFECTS = (
                 "sharding/layout.py",
                 "moved = jnp.pad(state, [(1, 0)] + [(0, 0)] * (state.ndim - 1))[:stages]",
                 "moved = (lambda x: jnp.pad(x, [(1, 0)] + [(0, 0)] * (x.ndim - 1))[:stages])(state) * "
-                "self.place((lambda x: jnp.pad(x, [(1, 0)] + [(0, 0)] * (x.ndim - 1))[:stages])(jnp.tanh(state)), STREAM)",
+                "self.place((lambda x: jnp.pad(x, [(1, 0)] + [(0, 0)] * (x.ndim - 1))[:stages])(jnp.tanh(state)), "
+                "STREAM)",
                 reported=SHIFT_JAX,
             ),
             "torchxla": Site(
                 "sharding/layout.py",
                 "moved = F.pad(state, (0, 0) * (state.ndim - 1) + (1, 0))[:stages]",
-                "moved = F.pad(state, (0, 0) * (state.ndim - 1) + (1, 0))[:stages] * self.place(F.pad(torch.tanh(state), "
-                "(0, 0) * (state.ndim - 1) + (1, 0))[:stages], STREAM)",
+                "moved = F.pad(state, (0, 0) * (state.ndim - 1) + (1, 0))[:stages] * self.place(F.pad(torch.tanh(state)"
+                ", (0, 0) * (state.ndim - 1) + (1, 0))[:stages], STREAM)",
             ),
         },
         rows=(

@@ -192,8 +192,9 @@ def judge_program(
 ) -> ProgramVerdict:
     """Judge a program by contract rows over its axes.
 
-    axes: those of a case's contract; empty for rows written by hand.  roles: of its parameters.  Raises `JudgeError` for rows that no program with
-    these axes could serve.
+    axes: those of a case's contract; empty for rows written by hand.
+    roles: of its parameters, by pattern of their name or by number.
+    Raises `JudgeError` for rows that no program with these axes could serve.
     """
     rows = _check_rows(contract)
     split_axes = {axis: size for axis, size in program.axes.items() if size > 1}

@@ -169,7 +169,7 @@ def zero_elsewhere(value: Value) -> bool:
 
 
 def _is_part(item: Instruction) -> bool:
-    """True for a select between data and zeros, an update of zeros, or a product with a mask, by the device's own index."""
+    """True for a select of data or zeros, an update of zeros, a product with a mask, at the device's own index."""
     if item.opcode == "multiply":
         return any(map(depends_on_partition, item.operands))
     if item.opcode == "select":

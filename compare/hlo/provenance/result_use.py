@@ -1,4 +1,4 @@
-"""What the result of a collective goes into, up to the next product or collective: a local sum, the end of its scope."""
+"""What the result of a collective goes into, up to the next product or collective: a local sum, its scope's end."""
 
 from collections.abc import Callable, Iterable, Iterator
 

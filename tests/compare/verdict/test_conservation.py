@@ -45,7 +45,7 @@ def rows(draw, mesh):
 
 @st.composite
 def contract_rows(draw, mesh):
-    """A row of any contract, of few elements or of as many as some of the operands have; of a permute perhaps a ring."""
+    """A row of any contract, of few elements or of as many as some operands have; of a permute perhaps a ring."""
     kind, step, idle = draw(KINDS), draw(st.integers(0, 4000)), draw(st.integers(0, 1))
     return ContractRow(
         scope=draw(SCOPES), kind=kind, axes=draw(st.sampled_from(MESHES[mesh][:3])), executions=1,

@@ -15,7 +15,7 @@ NAMES = sorted(path.name.removesuffix(".hlo.gz") for path in CORPUS.glob("*.hlo.
 
 
 def half_contract(rows):
-    """A contract that asks for a half of every second place that the program communicates at, in the smallest arrays."""
+    """A contract that asks for a half of every second place that the program communicates at, in small arrays."""
     moved: dict[tuple[str, str, str], int] = {}
     for row in rows:
         place = (row.scope, row.kind, row.axes)

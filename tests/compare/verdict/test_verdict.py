@@ -113,7 +113,7 @@ def test_an_unrolled_shift_that_lost_one_tick_overflows_into_its_bubble():
 
 @pytest.mark.parametrize(("loops", "times"), [(TICK, 1), ((6,), 1), ((), 5)])
 def test_a_state_that_is_shifted_twice_has_its_copy_named_as_one_and_not_as_bubble(loops, times):
-    """In a loop of the plan's ticks, in one of more ticks, and unrolled: 4 shifts are needed, and as many are copies."""
+    """In a loop of the plan's ticks, in one of more ticks, and unrolled: 4 shifts are needed, and 4 are copies."""
     each = [collective(MESH, "collective-permute", "pp", "pipeline.shift", ACTIVATION, loops=loops, pairs=FORWARD)
             for _ in range(2 * times)]  # fmt: skip
     judgement = judge_rows(each, case_rows())

@@ -136,7 +136,7 @@ def test_halves_and_quarters_make_a_row_together():
 
 
 def test_of_two_sums_that_are_alike_the_one_nearest_the_end_of_the_scope_is_the_row_s():
-    """tp8, decode: a float32 copy of 8·4096 before the product, and the sum after it: 2·7/8 of 65,536 each, 32 times."""
+    """tp8, decode: 8·4096 in float32 before the product, and the sum after it: 2·7/8 of 65,536 B, 32 times."""
     contract = rows_of("tp8", phases=("decode",))
     before = total("tp", "layer.mlp.down", 32_768, mesh="tp8", dtype="f32", loops=(32,))
     after = total("tp", "layer.mlp.down", 32_768, mesh="tp8", loops=(32,), steps_to_end=2)
@@ -170,7 +170,7 @@ def exchange(*shifts):
 
 
 def test_a_permute_to_each_other_member_is_an_exchange():
-    """dp2ep4 of Mixtral: 20 MiB of places, 5 MiB for each of four members, three of which are others: 15 MiB a layer."""
+    """dp2ep4 of Mixtral: 20 MiB of places, 5 MiB for each of four members, three of them others: 15 MiB a layer."""
     contract = rows_of("dp2ep4", **MIXTRAL)
     judgement = judge_rows(exchange(1, 2, 3), contract, mesh="dp2ep4")
     assert [split(v) for v in judgement.verdicts] == [(160 * MIB, {})] * 3
