@@ -82,16 +82,21 @@ def _without_lone_permutes(
     """Without the permutes that are no exchange: between them each member must send to each other."""
     if row.kind not in EXCHANGES:
         return list(candidates)
-    permutes = [traffic for _, traffic in candidates if traffic.collective.kind == "collective-permute"]
+    permutes = [traffic for _, traffic in candidates if _is_plain_permute(traffic)]
     pairs = {
-        pair for traffic in permutes for pair in traffic.collective.mesh_groups or traffic.collective.groups
+        pair
+        for traffic in permutes
+        for pair in traffic.collective.mesh_groups or traffic.collective.groups
         if pair[0] != pair[1]
-    }  # fmt: skip
-    senders_of = {source for source, _ in pairs}
+    }
     members = prod(permutes[0].sizes[axis] for axis in row.axes.split(",")) if permutes else 0
-    if len(pairs) == len(senders_of) * (members - 1):
+    if len(pairs) == len({source for source, _ in pairs}) * (members - 1):
         return list(candidates)
-    return [entry for entry in candidates if entry[1].collective.kind != "collective-permute"]
+    return [(index, traffic) for index, traffic in candidates if not _is_plain_permute(traffic)]
+
+
+def _is_plain_permute(traffic: OperandTraffic) -> bool:
+    return traffic.collective.kind == "collective-permute" and traffic.collective.form != "windowed-einsum"
 
 
 def _row_of(traffic: OperandTraffic, contract: Sequence[ContractRow]) -> int | None:

@@ -97,9 +97,10 @@ def last_hop_fraction(traffic: OperandTraffic, row: ContractRow) -> Fraction:
 
 
 def closes_ring(traffic: OperandTraffic, row: ContractRow) -> bool:
-    """Whether it moves what has already been to every other rank."""
+    """Whether it moves what has already been to every other rank; hops of a windowed einsum have a cause of their own."""
     earlier = traffic.operand.earlier_hops
-    return row.hops > 0 and earlier is not None and earlier >= row.hops
+    is_plain = traffic.collective.form != "windowed-einsum"
+    return is_plain and row.hops > 0 and earlier is not None and earlier >= row.hops
 
 
 def in_tick_loop(traffic: OperandTraffic, row: ContractRow) -> bool:

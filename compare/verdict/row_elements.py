@@ -52,10 +52,10 @@ def count_elements(traffic: OperandTraffic, row: ContractRow) -> Fraction:
 def part_of_row(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     """What one execution of it is of one of the row, by its elements: 1 is all or more, 0 that it cannot be one."""
     whole = _whole(traffic, row)
-    if traffic.collective.form == "windowed-einsum" or not whole:
-        return Fraction(1)
-    part = count_elements(traffic, row) / whole
     is_quantized = row.carries == FLOATS and is_integer(traffic.operand.dtype)
+    if traffic.collective.form == "windowed-einsum" or not whole:
+        return Fraction(0 if is_quantized else 1)
+    part = count_elements(traffic, row) / whole
     return Fraction(0) if is_quantized and part > 1 else min(part, Fraction(1))
 
 

@@ -4,6 +4,8 @@ Each statistic stands before the row's own collective, where it would fill the r
 own is inherent as a whole.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from compare.contract.row import ContractRow
@@ -182,6 +184,20 @@ def test_a_permute_to_each_other_member_is_an_exchange():
 def test_permutes_that_leave_a_member_out_are_no_exchange(shifts):
     judgement = judge_rows(exchange(*shifts), rows_of("dp2ep4", **MIXTRAL), mesh="dp2ep4")
     assert [split(v) for v in judgement.verdicts] == [(0, {"layout-change": 160 * MIB})] * len(shifts)
+
+
+def test_the_permutes_of_a_windowed_einsum_are_an_exchange_as_they_come():
+    hops = [replace(row, form="windowed-einsum") for row in exchange(1, 1)]
+    judgement = judge_rows(hops, rows_of("dp2ep4", **MIXTRAL), mesh="dp2ep4")
+    assert [split(v) for v in judgement.verdicts] == [(160 * MIB, {})] * 2
+
+
+def test_ids_in_place_of_an_exchange_whose_tokens_are_not_told_serve_nothing():
+    contract = [ContractRow(scope="moe", kind="all-to-all", axes="ep", executions=1, payload_bytes=4096,
+                            wire_bytes=3072, step_wire_bytes=3072)]  # fmt: skip
+    rows = [total("ep", "moe", 1024, mesh="dp2ep4", dtype=dtype, kind="all-gather") for dtype in ("s32", "bf16")]
+    judgement = judge_rows(rows, contract, mesh="dp2ep4")
+    assert [v.inherent_bytes for v in judgement.verdicts] == [0, 1536]
 
 
 @pytest.mark.parametrize(("dtype", "split_bytes"), [("s8", (1, 0)), ("s32", (2, 2))])
