@@ -97,7 +97,7 @@ def last_hop_fraction(traffic: OperandTraffic, row: ContractRow) -> Fraction:
 
 
 def closes_ring(traffic: OperandTraffic, row: ContractRow) -> bool:
-    """Whether it moves what has already been to every other rank; hops of a windowed einsum have a cause of their own."""
+    """Whether it moves what has already been to every other rank; a windowed einsum has a cause of its own."""
     earlier = traffic.operand.earlier_hops
     is_plain = traffic.collective.form != "windowed-einsum"
     return is_plain and row.hops > 0 and earlier is not None and earlier >= row.hops
