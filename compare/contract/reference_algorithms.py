@@ -102,7 +102,7 @@ def _exchange(n: Symbols, case: Case, scope: str) -> ContractRow:
     )  # fmt: skip
     return make_row(
         n, scope=scope, kind="all-to-all", axis="ep", executions=n.times,
-        payload=groups * model.experts * slots * n.embed * n.b,
+        payload=groups * model.experts * slots * n.embed * n.b, token_elements=n.size("ep") * n.t * n.embed,
         formula=f"{n.times_formula} groups·E·C·D·b = {groups}·{model.experts}·{slots}·{n.embed}·{n.b}, "
                 f"each {n.wire_formula('ep', 'all-to-all')} ({limit}; without empty slots "
                 f"t·k·D·b = {n.t}·{model.experts_per_token}·{n.embed}·{n.b})",
@@ -127,6 +127,7 @@ def _merge(n: Symbols) -> ContractRow:
     return make_row(
         n, scope="layer.attention.core", kind="all-reduce", axis="cp", executions=n.times,
         payload=n.t * n.heads * (n.head_dim + 2) * 4, float_bytes=4,
+        sums=(("maximum", n.t * n.heads), ("add", n.t * n.heads), ("add", n.t * n.heads * n.head_dim)),
         formula=f"{n.times_formula} t·(heads/tp)·(head_dim+2)·4 = {n.t}·{n.heads}·({n.head_dim}+2)·4, "
                 f"each {n.wire_formula('cp', 'all-reduce')}",
         source=SPLIT_CACHE,

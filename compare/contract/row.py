@@ -51,8 +51,19 @@ class ContractRow:
     """Of a permute around a ring of n: n − 1, after which every device has seen all parts; 0: it is no ring."""
     vocab: int = 0
     """Of a row of hidden states at the head: a tensor with a dim of this size is logits, and cannot satisfy the row."""
+    sums: tuple[tuple[str, int], ...] = ()
+    """(reducer, elements) of the all-reduces that one execution consists of; empty: one, which adds all elements up."""
+    token_elements: int = 0
+    """Of an exchange of experts' places: the elements of all tokens of its group, which a gather or a sum in its place
+    moves; 0: unknown, and not compared."""
     of_weights: bool = False
     """Whether it puts together weights that the plan keeps split: served by gathers of weights, and by nothing else."""
+
+    @property
+    def elements(self) -> Fraction:
+        """Of one execution; of a row of ids and floats, those of one of the two."""
+        sizes = {FLOATS: self.float_bytes, INTEGERS: self.integer_bytes, BOTH: self.float_bytes + self.integer_bytes}
+        return Fraction(self.payload_bytes, sizes[self.carries])
 
 
 def wire_factor(kind: str, n: int) -> Fraction:

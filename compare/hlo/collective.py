@@ -45,7 +45,15 @@ class Operand:
     `zero_elsewhere`."""
     zero_elsewhere: bool = False
     """Of an all-reduce: each device's parts are zero where another's are not, so that it gathers.  Computed only where
-    the contract has a sum over these axes."""
+    the contract has a row over these axes."""
+    added_up: bool = False
+    """Of an all-gather: the members' parts are added up where they come.  Computed only where the contract has a sum
+    over these axes."""
+    steps_to_end: int | None = None
+    """Of a sum: how many steps its result is from the end of its scope, with no product nor collective between; None:
+    it does not get there.  Computed only where the contract has a sum over these axes."""
+    earlier_hops: int | None = 0
+    """Of a permute: how many permutes its data has come through; None: a loop carries it around."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +132,9 @@ class Collective:
     scattered_by: tuple[str, ...] = ()
     """Of an all-gather: the collectives that scatter (in any form) what it is made of, with no product between.  Known
     where the contract has an all-reduce over its axes."""
+    reducer: str = ""
+    """How it joins its members' parts: `add maximum minimum multiply and or xor`; empty where it reduces nothing, or in
+    an unknown way."""
     part_of: str = ""
     """Of one step of a hierarchical collective over several slices: the axes of the whole collective."""
     changes: "tuple[Change, ...]" = ()

@@ -136,7 +136,8 @@ INDUCED = (
     ),
     Induced(
         name="logits-gather",
-        holds=lambda traffic: traffic.operand.scope in ("head", "sample") and is_float(traffic.operand.dtype),
+        holds=lambda traffic: traffic.operand.scope in ("head", "sample") and is_float(traffic.operand.dtype)
+        and traffic.collective.reducer not in ("maximum", "minimum"),
         sentence="full logits are communicated where the argmax of each shard would do",
         remedy="keep the logits sharded over the vocabulary, and take the argmax of each shard first",
     ),

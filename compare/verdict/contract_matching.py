@@ -2,13 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import takewhile
 from math import prod
 
-from compare.contract.row import BOTH, FLOATS, INTEGERS, TABLES, ContractRow
-from compare.verdict.inflation import padding_fraction
-from compare.verdict.operand_traffic import CACHE, WEIGHT, OperandTraffic, is_float, is_integer, senders
+from compare.contract.row import TABLES, ContractRow
+from compare.verdict.operand_traffic import CACHE, WEIGHT, OperandTraffic, senders
+from compare.verdict.row_elements import (
+    EXCHANGES,
+    SUMS,
+    carries_numbers_of,
+    count_elements,
+    find_parts,
+    joins_as,
+)
 
 _EQUIVALENT = {
     "all-reduce": {"all-reduce", "reduce-scatter", "all-gather"},
@@ -31,8 +37,6 @@ _FROM_ONE = {"collective-broadcast", "all-gather"}
 _WINDOWED = {"all-gather", "reduce-scatter", "all-reduce", "all-to-all"}
 
 
-_SUMS = ("all-reduce", "reduce-scatter")
-
 _SCATTERING_KINDS = ("reduce-scatter", "all-to-all")
 """Kinds that make a reduce-scatter, where they serve a sum."""
 
@@ -49,13 +53,50 @@ class ContractMatch:
 
 def match_contract(operands: Sequence[OperandTraffic], contract: Sequence[ContractRow]) -> ContractMatch:
     """For each operand the index of the contract row that it satisfies, or `None`."""
-    matches = [_row_of(traffic, contract) for traffic in operands]
+    matches = _keep_parts([_row_of(traffic, contract) for traffic in operands], operands, contract)
     scatters = [(index, row) for index, row in enumerate(matches) if row is not None and is_scatter(operands[index])]
     gathers = [index for index, traffic in enumerate(operands) if traffic.collective.scattered_by]
     completed = {
         index: row for index in gathers if (row := _completed_row(index, operands, scatters, contract)) is not None
     }
     return ContractMatch(tuple(completed.get(index, row) for index, row in enumerate(matches)), frozenset(completed))
+
+
+def _keep_parts(
+    matches: Sequence[int | None], operands: Sequence[OperandTraffic], contract: Sequence[ContractRow]
+) -> list[int | None]:
+    """The same without those that have too few elements to be their row's, alone or together."""
+    kept = list(matches)
+    for row in {row for row in matches if row is not None and not contract[row].of_weights}:
+        candidates = [(index, operands[index]) for index, served in enumerate(matches) if served == row]
+        found = find_parts(_without_lone_permutes(candidates, contract[row]), contract[row])
+        for index, _ in candidates:
+            if index not in found:
+                kept[index] = None
+    return kept
+
+
+def _without_lone_permutes(
+    candidates: Sequence[tuple[int, OperandTraffic]], row: ContractRow
+) -> list[tuple[int, OperandTraffic]]:
+    """Without the permutes that are no exchange: between them each member must send to each other."""
+    if row.kind not in EXCHANGES:
+        return list(candidates)
+    permutes = [traffic for _, traffic in candidates if _is_plain_permute(traffic)]
+    pairs = {
+        pair
+        for traffic in permutes
+        for pair in traffic.collective.mesh_groups or traffic.collective.groups
+        if pair[0] != pair[1]
+    }
+    members = prod(permutes[0].sizes[axis] for axis in row.axes.split(",")) if permutes else 0
+    if len(pairs) == len({source for source, _ in pairs}) * (members - 1):
+        return list(candidates)
+    return [(index, traffic) for index, traffic in candidates if not _is_plain_permute(traffic)]
+
+
+def _is_plain_permute(traffic: OperandTraffic) -> bool:
+    return traffic.collective.kind == "collective-permute" and traffic.collective.form != "windowed-einsum"
 
 
 def _row_of(traffic: OperandTraffic, contract: Sequence[ContractRow]) -> int | None:
@@ -78,6 +119,8 @@ def _row_of_weights(traffic: OperandTraffic, contract: Sequence[ContractRow]) ->
     """The row that puts such weights together, wherever in the model they are used: that of its own size (a table),
     then of its own scope, then the first.  A scope may be a neighbour's: it does not make a table of a weight.
     """
+    if traffic.collective.kind == "all-reduce" and not traffic.operand.zero_elsewhere:
+        return None  # a statistic of weights
     rows = [
         index
         for index, row in enumerate(contract)
@@ -98,10 +141,14 @@ def _runs_over(traffic: OperandTraffic, row: ContractRow) -> bool:
 
 def _can_satisfy(traffic: OperandTraffic, row: ContractRow) -> bool:
     kind_fits = (
-        _is_equivalent_kind(traffic, row) or _is_scatter_by_all_to_all(traffic, row) or _is_broadcast(traffic, row)
+        _is_equivalent_kind(traffic, row)
+        or _is_scatter_by_all_to_all(traffic, row)
+        or _is_broadcast(traffic, row)
+        or is_added_up(traffic, row)
     ) and not _cannot_be_sum(traffic, row)
     return (
         (kind_fits or _is_last_step_of_sum(traffic, row))
+        and joins_as(traffic, row)
         and not row.of_weights
         and not traffic.roles & {WEIGHT, CACHE}
         and _carries(traffic, row)
@@ -111,13 +158,22 @@ def _can_satisfy(traffic: OperandTraffic, row: ContractRow) -> bool:
 def _is_equivalent_kind(traffic: OperandTraffic, row: ContractRow) -> bool:
     if traffic.collective.form == "windowed-einsum":
         return row.kind in _WINDOWED or row.hops > 0
+    if traffic.collective.kind == "collective-permute" and row.kind in EXCHANGES:
+        return True  # n − 1 of them, which `_keep_parts` counts
     return traffic.collective.kind in _EQUIVALENT.get(row.kind, {row.kind})
 
 
 def _is_scatter_by_all_to_all(traffic: OperandTraffic, row: ContractRow) -> bool:
     """An all-to-all of all partial sums, added up by the receiver, is a reduce-scatter: the first half of a sum."""
-    is_exchange = traffic.collective.kind == "all-to-all" and row.kind in _SUMS
+    is_exchange = traffic.collective.kind == "all-to-all" and row.kind in SUMS
     return is_exchange and traffic.collective.payload_bytes == row.payload_bytes
+
+
+def is_added_up(traffic: OperandTraffic, row: ContractRow) -> bool:
+    """Whether it gathers all partial results, which are added up where they come: more bytes than a sum sends."""
+    members = prod(traffic.sizes.get(axis, 1) for axis in row.axes.split(","))
+    whole = count_elements(traffic, row) == members * row.elements
+    return traffic.operand.added_up and row.kind in SUMS and traffic.collective.kind == "all-gather" and whole
 
 
 def _is_broadcast(traffic: OperandTraffic, row: ContractRow) -> bool:
@@ -137,20 +193,21 @@ def _cannot_be_sum(traffic: OperandTraffic, row: ContractRow) -> bool:
 
     A gather of an operand of a matmul sums nothing; any other must give as many elements as the row's sum.
     """
-    if row.kind not in _SUMS or row.axes != "tp" or traffic.collective.axes != row.axes:
+    if row.kind not in SUMS or row.axes != "tp" or traffic.collective.axes != row.axes:
         return False
     if traffic.operand.feeds_product:
         return True
     gathers = traffic.collective.kind == "all-gather" or traffic.operand.zero_elsewhere
-    return gathers and row.kind == "all-reduce" and not _has_all_elements(traffic, row)
+    return (
+        gathers and row.kind == "all-reduce" and not _has_all_elements(traffic, row) and not is_added_up(traffic, row)
+    )
 
 
 def _has_all_elements(traffic: OperandTraffic, row: ContractRow) -> bool:
     """Whether it has as many elements as one execution of the row, padding apart; in `embed` also one microbatch's."""
-    row_elements = Fraction(row.payload_bytes, row.float_bytes)
-    elements = prod(traffic.operand.shape) * (1 - padding_fraction(traffic, row))
-    return elements == row_elements or (
-        row.scope == "embed" and elements * (row.ticks - row.idle_ticks) == row_elements
+    elements = count_elements(traffic, row)
+    return elements == row.elements or (
+        row.scope == "embed" and elements * (row.ticks - row.idle_ticks) == row.elements
     )
 
 
@@ -170,11 +227,9 @@ def _has_one_sender(traffic: OperandTraffic) -> bool:
 
 
 def _carries(traffic: OperandTraffic, row: ContractRow) -> bool:
-    dtype = traffic.operand.dtype
-    allowed = {FLOATS: is_float(dtype), INTEGERS: is_integer(dtype), BOTH: is_float(dtype) or is_integer(dtype)}
     # Gathering full logits does not satisfy the sample row; gathering each shard's winner does.
     whole_logits = row.scope == "sample" and traffic.operand.payload_bytes > row.payload_bytes
-    return allowed[row.carries] and not whole_logits and not _is_logits(traffic, row)
+    return carries_numbers_of(traffic, row) and not whole_logits and not _is_logits(traffic, row)
 
 
 def _is_logits(traffic: OperandTraffic, row: ContractRow) -> bool:

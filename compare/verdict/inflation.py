@@ -6,7 +6,7 @@ Each takes the traffic and its row, and returns a fraction from 0 to 1 of the by
 from fractions import Fraction
 from math import prod
 
-from compare.contract.row import ContractRow
+from compare.contract.row import FLOATS, ContractRow
 from compare.hlo.text.shapes import BITS
 from compare.verdict.operand_traffic import OperandTraffic, is_integer, senders
 
@@ -46,9 +46,12 @@ def _fraction_of_substitute(traffic: OperandTraffic, row: ContractRow) -> Fracti
     """The fraction that satisfies the row, where the collective is of another kind.
 
     All-reduce for a scatter, gather or broadcast: a half.  All-gather for a broadcast: one member's part; for a
-    scatter: nothing.
+    scatter: nothing.  All-gather of all partial sums, added up where they come: what the sum sends.
     """
     kind = traffic.collective.kind
+    if traffic.operand.added_up and kind == "all-gather" and row.kind in ("all-reduce", "reduce-scatter"):
+        sent = 2 if row.kind == "all-reduce" else 1
+        return min(ALL, Fraction(sent, prod(traffic.sizes.get(axis, 1) for axis in row.axes.split(","))))
     if kind == "all-reduce" and row.kind in ("reduce-scatter", "all-gather", "collective-broadcast"):
         return ALL / 2
     if kind == "all-gather" and row.kind == "reduce-scatter":
@@ -61,7 +64,8 @@ def _fraction_of_substitute(traffic: OperandTraffic, row: ContractRow) -> Fracti
 def widened_fraction(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     """Bytes of elements that are wider than the row's, such as float32 in a bfloat16 model."""
     operand_bytes = Fraction(BITS[traffic.operand.dtype], 8)
-    row_bytes = row.integer_bytes if is_integer(traffic.operand.dtype) else row.float_bytes
+    is_id = row.carries != FLOATS and is_integer(traffic.operand.dtype)  # else it is a number that was quantized
+    row_bytes = row.integer_bytes if is_id else row.float_bytes
     return max(NOTHING, 1 - Fraction(row_bytes) / operand_bytes)
 
 
@@ -81,10 +85,22 @@ def accumulator_fraction(traffic: OperandTraffic, row: ContractRow) -> Fraction:
 
 
 def last_hop_fraction(traffic: OperandTraffic, row: ContractRow) -> Fraction:
-    """The last hop of a ring in a loop of as many trips as ranks: it returns each rank its own part."""
+    """The last hop of a ring: it returns each rank its own part.
+
+    Unrolled, it is a permute of what has come through all others; else one trip of a loop of as many as ranks.
+    """
     loops, ranks = traffic.collective.loops, row.hops + 1
+    if closes_ring(traffic, row):
+        return ALL
     is_ring_loop = bool(row.hops and loops) and traffic.collective.form != "windowed-einsum"
     return Fraction(1, ranks) if is_ring_loop and loops[-1].trip_count == ranks else NOTHING
+
+
+def closes_ring(traffic: OperandTraffic, row: ContractRow) -> bool:
+    """Whether it moves what has already been to every other rank; a windowed einsum has a cause of its own."""
+    earlier = traffic.operand.earlier_hops
+    is_plain = traffic.collective.form != "windowed-einsum"
+    return is_plain and row.hops > 0 and earlier is not None and earlier >= row.hops
 
 
 def in_tick_loop(traffic: OperandTraffic, row: ContractRow) -> bool:

@@ -14,6 +14,11 @@ from compare.verdict.causes import INFLATED, induced_cause
 from compare.verdict.contract_matching import ContractMatch, is_scatter, match_contract
 from compare.verdict.inflation import NOTHING, in_tick_loop, last_hop_fraction, widened_fraction
 from compare.verdict.operand_traffic import OperandTraffic, is_integer, senders, split_by_operand
+from compare.verdict.overflow import overflow_causes, spare_bubble
+from compare.verdict.row_elements import SUMS, count_elements
+
+_FAR = 1 << 30
+"""Of a sum whose result goes into a product or another collective first, or is not followed to the end of its scope."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +74,8 @@ def judge(
     uncounted = {row for row, known in zip(rows, is_counted, strict=True) if row is not None and not known}
     counted_over = {"bubble": _idle_parts(operands, rows, contract)}
     counted_over["wrap"] = _last_hops(operands, rows, contract, idle=counted_over["bubble"])
+    idle_rows = {rows[index] for index in counted_over["bubble"]}
+    spare = [NOTHING if number in idle_rows else spare_bubble(row) for number, row in enumerate(contract)]
     remaining = [row.step_wire_bytes for row in contract]
     accounts = {id(row): _Account() for row in collectives if row.executions is not None}
     scattered_bytes = dict.fromkeys(range(len(contract)), 0)
@@ -82,9 +89,10 @@ def judge(
         else:
             counted = {cause: fractions[index] for cause, fractions in counted_over.items() if index in fractions}
             free = min(remaining[row], scattered_bytes[row]) if index in match.completing else remaining[row]
-            inherent = _split_inflated_inherent(
-                traffic, contract[row], counted=counted, free=free, index=row, account=account
-            )
+            fill = _split_inflated_inherent(traffic, contract[row], counted=counted, free=free, spare=spare[row])
+            inherent = fill.inherent
+            _book(account, fill, row=row)
+            spare[row] = max(NOTHING, spare[row] - fill.overflow.get("bubble", NOTHING))
             remaining[row] -= inherent
             # An all-gather may complete an all-reduce row only up to the bytes already reduce-scattered.
             scattered_bytes[row] += -inherent if index in match.completing else inherent * is_scatter(traffic)
@@ -98,35 +106,44 @@ def judge(
 def _filling_order(
     operands: Sequence[OperandTraffic], match: ContractMatch, contract: Sequence[ContractRow]
 ) -> list[int]:
-    """Indices: collectives of the row's own kind fill it first, then those of other kinds; each in program order.
+    """Indices: collectives of the row's own kind fill it first, then those of other kinds.
 
     Otherwise a stray gather before the layer's own all-reduce would fill its row.  A gather that completes a scatter
-    comes after it, wherever it is in a loop's body.
+    comes after it, wherever it is in a loop's body.  Of sums that are alike, those of no more elements than the row's
+    come first, then those whose result is nearest to the end of the scope; all others in program order.
     """
 
-    def fill_priority(index: int) -> int:
-        row = match.rows[index]
-        if row is None or operands[index].collective.kind == contract[row].kind:
-            return 0
-        return 2 if index in match.completing else 1
+    def fill_priority(index: int) -> tuple[int, bool, int]:
+        traffic, row = operands[index], match.rows[index]
+        if row is None:
+            return 0, False, 0
+        kind = 0 if traffic.collective.kind == contract[row].kind else 2 if index in match.completing else 1
+        if traffic.collective.kind not in SUMS or contract[row].kind not in SUMS:
+            return kind, False, 0
+        steps = traffic.operand.steps_to_end
+        return kind, count_elements(traffic, contract[row]) > contract[row].elements, _FAR if steps is None else steps
 
     return sorted(range(len(operands)), key=fill_priority)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fill:
+    """How one operand fills its row."""
+
+    inherent: int
+    inflated: Mapping[str, int]
+    overflow: Mapping[str, Fraction]
+    """Of what is inflated, that which was left when the row was full."""
+
+
 def _split_inflated_inherent(
-    traffic: OperandTraffic,
-    row: ContractRow,
-    *,
-    counted: Mapping[str, Fraction],
-    free: int,
-    index: int,
-    account: _Account,
-) -> int:
-    """Subtract the overhead of each cause, and credit the rest to the row; returns the bytes credited to it.
+    traffic: OperandTraffic, row: ContractRow, *, counted: Mapping[str, Fraction], free: int, spare: Fraction
+) -> _Fill:
+    """Subtract the overhead of each cause, and credit the rest to the row.
 
     counted: cause -> fraction of this traffic, for causes that are counted over all operands of the row.
     free: bytes of the row that it may still fill.
-    index: of the row.
+    spare: bytes of idle ticks that were not counted in any operand of the row.
     """
     remaining, inflated_parts = traffic.exact_step_bytes, dict[str, Fraction]()
     for cause in INFLATED:
@@ -134,29 +151,24 @@ def _split_inflated_inherent(
         if taken := remaining * part:
             inflated_parts[cause.name] = taken
             remaining -= taken
-    inherent = min(round_half_up(remaining), free, traffic.step_bytes)
+    inherent, overflow = min(round_half_up(remaining), free, traffic.step_bytes), dict[str, Fraction]()
     if round_half_up(remaining) > free:
-        cause_name = _overflow(traffic, row)
-        inflated_parts[cause_name] = inflated_parts.get(cause_name, NOTHING) + remaining - inherent
-    if not inflated_parts:  # only rounding can be left over
+        overflow = overflow_causes(traffic, row, remaining - inherent, counted=counted, free=free, spare=spare)
+    elif not inflated_parts:  # only rounding can be left over
         inherent = min(traffic.step_bytes, free)
-        inflated_parts = {_overflow(traffic, row): Fraction(traffic.step_bytes - inherent)}
-    account.inherent += inherent
-    account.serves.append(index)
-    for name, amount in _round_parts(inflated_parts, total=traffic.step_bytes - inherent).items():
+        left = Fraction(traffic.step_bytes - inherent)
+        overflow = overflow_causes(traffic, row, left, counted=counted, free=free, spare=spare)
+    for name, amount in overflow.items():
+        inflated_parts[name] = inflated_parts.get(name, NOTHING) + amount
+    inflated = _round_parts(inflated_parts, total=traffic.step_bytes - inherent)
+    return _Fill(inherent=inherent, inflated=inflated, overflow=overflow)
+
+
+def _book(account: _Account, fill: _Fill, *, row: int) -> None:
+    account.inherent += fill.inherent
+    account.serves.append(row)
+    for name, amount in fill.inflated.items():
         _add(account.inflated, name, amount)
-    return inherent
-
-
-def _overflow(traffic: OperandTraffic, row: ContractRow) -> str:
-    """The cause of traffic that satisfies a full row."""
-    if row.scope == "pipeline.shift":
-        return "bubble"  # unrolled ticks may lose their first or last shift
-    if traffic.collective.form == "windowed-einsum":
-        return "windowed-einsum"  # hops beyond those that the row needs
-    if row.hops and traffic.collective.kind == row.kind:
-        return "wrap"  # unrolled, a ring's last hop is one permute of several
-    return "replicated" if traffic.collective.kind != row.kind else "other"
 
 
 def _round_parts(parts: Mapping[str, Fraction], *, total: int) -> dict[str, int]:

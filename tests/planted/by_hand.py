@@ -7,6 +7,7 @@ The numbers: 4·128·256·2 is what one sum of dp2tp4 carries, 8·64·2·32·2 t
 from dataclasses import replace
 
 from tests.planted.defect import CP_TP, DP_TP, DP_TP_SP, EP_TP, Defect, Row, Setting, Site
+from tests.planted.weights import DOWN_JAX
 
 
 def _explicit(setting: Setting) -> Setting:
@@ -73,6 +74,73 @@ DEFECTS = (
         "of the bytes of the plan's bf16 are not sent.",
     ),
     Defect(
+        name="sum-in-s8",
+        chapter="By hand",
+        what="the sum of `mlp.down` is added up in integers of 8 bits",
+        setting=_explicit(DP_TP),
+        sites={
+            "jax": Site(
+                _EXPLICIT,
+                _SUM,
+                "return (jax.lax.psum(x.astype(jnp.int8), 'tp').astype(x.dtype) if over == 'ffn' else "
+                "self._summed(x, dim=None))",
+            )
+        },
+        rows=(Row("layer.mlp.down", "all-reduce@tp", "2", "3/2·4·128·256", "inherent"),),
+        unserved={"layer.mlp.down all-reduce@tp": "2·3/2·4·128·256"},
+        why="libtpu packs four of them in a number of 32 bits. Integers of exactly the row's elements are its numbers, "
+        "quantized: no ids have as many. Half of the bytes of the plan's bf16 are not sent.",
+    ),
+    Defect(
+        name="gathered-sum",
+        chapter="By hand",
+        what="the parts of the sum of `mlp.down` are gathered, and added up where they come",
+        setting=_explicit(DP_TP),
+        sites={
+            "jax": Site(
+                _EXPLICIT,
+                _SUM,
+                "return (jnp.sum(jax.lax.all_gather(x, SHARDS), axis=0) if over == 'ffn' else "
+                "self._summed(x, dim=None))",
+                reported=DOWN_JAX,
+            )
+        },
+        rows=(
+            Row(
+                "layer.mlp.down", "all-gather@tp", "2", "3/4·4·4·128·256·2",
+                {
+                    "inherent": "2·3/2·4·128·256·2",
+                    "inflated replicated": "2·3/4·4·4·128·256·2 − 2·3/2·4·128·256·2",
+                },
+            ),
+        ),
+        gone=(("layer.mlp.down", "all-reduce@tp"),),
+        why="Every device gets the parts of all four, where their sum would do.",
+    ),
+    Defect(
+        name="exchange-by-permutes",
+        chapter="By hand",
+        what="places go to their experts, and back, by a permute to each other device",
+        setting=_explicit(EP_TP),
+        sites={
+            "jax": Site(
+                _EXPLICIT,
+                "sent = functools.partial(jax.lax.all_to_all, axis_name=EXPERTS, split_axis=cut, concat_axis=joined, "
+                "tiled=True)",
+                "sent = lambda x: jnp.concatenate([jax.lax.ppermute(part, EXPERTS, [(at, (at + far) % 4) for at in "
+                "range(4)]) if far else part for far, part in ((far, jax.lax.dynamic_slice_in_dim(x, "
+                "(jax.lax.axis_index(EXPERTS) + far) % 4 * (x.shape[cut] // 4), x.shape[cut] // 4, cut)) for far in "
+                "range(4))], axis=joined)",
+            )
+        },
+        rows=(
+            Row("layer.moe.dispatch", "collective-permute@ep", "6", "1/4·2·8·40·256·2", "inherent"),
+            Row("layer.moe.combine", "collective-permute@ep", "6", "1/4·2·8·40·256·2", "inherent"),
+        ),
+        gone=(("layer.moe.dispatch", "all-to-all@ep"), ("layer.moe.combine", "all-to-all@ep")),
+        why="Three permutes to three others, each with a fourth of the places: what an all-to-all sends.",
+    ),
+    Defect(
         name="weights-for-tokens",
         chapter="By hand",
         what="a block gathers its scaled weights, where the plan gathers tokens",
@@ -109,10 +177,11 @@ DEFECTS = (
         rows=(
             Row(
                 "layer.attention.core", "collective-permute@cp", "6", "8·64·2·32·2",
-                {"inherent": "4·8·64·2·32·2", "inflated wrap": "2·8·64·2·32·2"},
+                {"inherent": "4·8·64·2·32·2", "inflated other": "2·8·64·2·32·2"},
             ),
         ),
-        why="The loop of 2 trips is that over the layers, not the ring's: what keys and values need is served.",
+        why="The loop of 2 trips is that over the layers, not the ring's: what keys and values need is served. What is "
+        "sent again has been to no other rank: it closes no ring.",
     ),
     Defect(
         name="places-summed",

@@ -78,6 +78,7 @@ def judge(
     contract: CaseContract | Sequence[ContractRow],
     *,
     scopes: Mapping[str, str] | None = None,
+    roles: Mapping[str | int, str] | None = None,
     axes: Mapping[str, int] | str | None = None,
     mesh: str = "",
     topology: str = "",
@@ -87,6 +88,9 @@ def judge(
     program: a table, or what `collectives` takes, with its axes; by default the axes of a case's contract.
     contract: of a case, or `ContractRow`s written by hand, over the program's axes.
     scopes: as in `collectives`; by default those that the table was read with.
+    roles: regular expression, searched in the name of a parameter, or its number -> `weight`, `cache` or `input`,
+        `{"^weights": "weight", "^caches": "cache"}`; the first match counts.  Of the others, those that are donated
+        count as caches, other floats as weights; what is computed from weights alone is known of named ones only.
     Raises `ValueError`, one line, if the contract has other axes, or the map has scopes that no contract has.
     """
     of_case = contract.axes if isinstance(contract, CaseContract) else {}
@@ -101,8 +105,8 @@ def judge(
     split = list_split_weights(saved, saved.axes)
     if isinstance(contract, CaseContract):
         contract, notes = _add_split_weights(contract, saved, split)
-        return judge_program(replace(saved, notes=(*saved.notes, *notes)), contract, axes=of_case)
-    verdict = judge_program(saved, contract, axes=of_case)
+        return judge_program(replace(saved, notes=(*saved.notes, *notes)), contract, axes=of_case, roles=roles)
+    verdict = judge_program(saved, contract, axes=of_case, roles=roles)
     gathered = {row.collective.axes for row in verdict if "weight-gather" in row.causes} & set(split)
     axes_of_rows = {axis for row in verdict.contract for axis in row.axes.split(",")}
     notes = [_note_of_rows(axis, len(split[axis])) for axis in sorted(gathered - axes_of_rows)]

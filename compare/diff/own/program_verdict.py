@@ -183,11 +183,18 @@ class ProgramVerdict:
         return render_html("own_verdict.html.j2", lines=lines, below=self.lines())
 
 
-def judge_program(program: SavedProgram, contract: Iterable[ContractRow], *, axes: Mapping[str, int]) -> ProgramVerdict:
+def judge_program(
+    program: SavedProgram,
+    contract: Iterable[ContractRow],
+    *,
+    axes: Mapping[str, int],
+    roles: Mapping[str | int, str] | None = None,
+) -> ProgramVerdict:
     """Judge a program by contract rows over its axes.
 
-    axes: those of a case's contract; empty for rows written by hand.  Raises `JudgeError` for rows that no program with
-    these axes could serve.
+    axes: those of a case's contract; empty for rows written by hand.
+    roles: of its parameters, by pattern of their name or by number.
+    Raises `JudgeError` for rows that no program with these axes could serve.
     """
     rows = _check_rows(contract)
     split_axes = {axis: size for axis, size in program.axes.items() if size > 1}
@@ -198,7 +205,7 @@ def judge_program(program: SavedProgram, contract: Iterable[ContractRow], *, axe
         )
     _check_axes(rows, program.axes)
     _check_scopes(rows, program.names.scope_map)
-    judgement = judge_saved(program, rows)
+    judgement = judge_saved(program, rows, roles=roles)
     return ProgramVerdict(rows, judgement, program.axes, bool(program.names.scopes), program.notes)
 
 

@@ -14,6 +14,7 @@ from compare.hlo.devices.numbering import DeviceNumbering
 from compare.hlo.emission import megascale
 from compare.hlo.emission.emission_form import find_chain_starts, form_of, kind_of
 from compare.hlo.emission.payload import carried_arrays, payload_bytes, round_half_up, sent_bytes, total_bytes
+from compare.hlo.emission.reducer import reducer_of
 from compare.hlo.provenance.provenance import Provenance
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction
@@ -144,9 +145,8 @@ def _row(
     wanted = contract_scopes if kind == "collective-permute" else frozenset()
     scope = flow.scope(site, wanted, joined=contract_scopes)
     form = form_of(item, frame, kind=kind, pairs=wide, mesh=mesh)
-    # A gather of a product's operand does not replace the sum of partial products; whether it is one is recorded.
-    gathers = kind in ("all-gather", "all-reduce") or form == "windowed-einsum"
-    sums = frozenset(entry.scope for entry in contract if gathers and entry.axes == axes and entry.kind in _SUMS)
+    expected = [entry for entry in contract if entry.axes == axes]
+    sums = frozenset(entry.scope for entry in expected if entry.kind in _SUMS)
     names = flow.names(site, kind=kind, scope=scope)
     return Collective(
         name=item.name,
@@ -165,7 +165,19 @@ def _row(
         wire_bytes=round_half_up(once / program.num_devices),
         step_wire_bytes=None if step is None else round_half_up(step / program.num_devices),
         source_line=names.source_line,
-        operands=_operands(site, arrays, payload, flow, kind=kind, scope=scope, wanted=wanted, sums=sums),
+        operands=_operands(
+            site,
+            arrays,
+            payload,
+            flow,
+            kind=kind,
+            scope=scope,
+            wanted=wanted,
+            sums=sums,
+            has_rows=bool(expected),
+            gathers=kind in ("all-gather", "all-reduce") or form == "windowed-einsum",
+            members=max(map(len, wide), default=1),
+        ),
         loops=site.loops,
         device_executions=site.device_executions,
         device_bytes=sent,
@@ -173,6 +185,7 @@ def _row(
         from_parameters=flow.from_parameters(site),
         reaches_root=flow.reaches_root(site),
         gathers_result_of=flow.gathers(site) if kind == "all-gather" else None,
+        reducer=reducer_of(item) if kind in _SUMS else "",
         part_of=part,
         mesh_groups=wide,
         op_name=names.op_name,
@@ -192,11 +205,18 @@ def _operands(
     scope: str,
     wanted: frozenset[str],
     sums: frozenset[str],
+    has_rows: bool,
+    gathers: bool,
+    members: int,
 ) -> tuple[Operand, ...]:
-    """sums: the scopes in which the contract has a sum over the row's axes."""
+    """sums: the scopes in which the contract has a sum over the row's axes; has_rows: whether it has any row over them.
+
+    gathers: whether it may be a gather of a product's operand, which does not replace the sum of partial products.
+    """
     operands: list[Operand] = []
     for number, (array, size) in enumerate(zip(arrays, payload, strict=True)):
         provenance = flow.operand(site, number, scope=scope if len(arrays) == 1 else None, wanted=wanted)
+        in_sum = provenance.scope in sums
         operands.append(
             Operand(
                 dtype=array.dtype,
@@ -207,9 +227,11 @@ def _operands(
                 constant=provenance.constant,
                 steers_loop=provenance.steers_loop,
                 of_weights=flow.is_of_weights(site, number),
-                feeds_product=provenance.scope in sums
-                and flow.feeds_product(site, number, provenance.scope, kind=kind),
-                zero_elsewhere=provenance.scope in sums and kind == "all-reduce" and flow.zero_elsewhere(site, number),
+                feeds_product=in_sum and gathers and flow.feeds_product(site, number, provenance.scope, kind=kind),
+                zero_elsewhere=has_rows and kind == "all-reduce" and flow.zero_elsewhere(site, number),
+                added_up=in_sum and kind == "all-gather" and flow.is_added_up(site, number, members=members),
+                steps_to_end=flow.steps_to_end(site, number, provenance.scope) if in_sum and kind in _SUMS else None,
+                earlier_hops=flow.earlier_hops(site, number) if has_rows and kind == "collective-permute" else 0,
             )
         )
     return tuple(operands)

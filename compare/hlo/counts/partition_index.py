@@ -1,4 +1,7 @@
-"""Recognize an index computed only from partition-id, replica-id and constants (arithmetic, table look-ups)."""
+"""Recognize an index computed only from the device's place and constants (arithmetic, table look-ups).
+
+Its place are partition-id, replica-id and, of several slices, the number of its slice.
+"""
 
 from compare.hlo.counts.integer_ops import BINARY, UNARY
 from compare.hlo.dataflow.call_context import CallContext
@@ -12,7 +15,7 @@ _FOLLOWED = {
 
 
 def depends_on_partition(index: Instruction) -> bool:
-    """True if an index depends on partition-id or replica-id, and on no data."""
+    """True if an index depends on the place of the device, and on no data."""
     todo: list[Value] = [(first_call_context(index.computation), index, ())]
     seen = set(todo)
     names_device = False
@@ -20,7 +23,7 @@ def depends_on_partition(index: Instruction) -> bool:
         value = todo.pop()
         frame, item, _ = value
         before = step_through(value)
-        if item.opcode in ("partition-id", "replica-id"):
+        if item.opcode in ("partition-id", "replica-id") or 'custom_call_target="SliceId"' in item.text:
             names_device = True
         elif before is None and item.opcode not in _FOLLOWED:
             return False

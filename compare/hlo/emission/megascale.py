@@ -18,6 +18,7 @@ KINDS = {
     "ONE_TO_ONE": "collective-permute", "ALL_REDUCE": "all-reduce", "ALL_GATHER": "all-gather",
     "REDUCE_SCATTER": "reduce-scatter", "ALL_TO_ALL": "all-to-all", "BROADCAST": "collective-broadcast",
 }  # fmt: skip
+REDUCERS = {"SUM": "add", "MAX": "maximum", "MIN": "minimum", "PRODUCT": "multiply"}
 _PRODUCT = re.compile(r"\{([\d,\s]+)\}x\{([\d,:\s]+)\}")
 _LIST = re.compile(r"\{(\d+(?:(?:,|->)\d+)*)\}")
 _WORD = re.compile(r"[0-9]{1,12}")
@@ -38,6 +39,11 @@ def kind_of(item: Instruction) -> str:
     if word not in KINDS:
         raise item.error(f"unknown megascale transfer type {word!r}; known are {', '.join(KINDS)}")
     return KINDS[word]
+
+
+def reducer_of(item: Instruction) -> str:
+    """How a sum between slices joins its parts, as HLO spells it; empty where it reduces nothing, or unknown."""
+    return REDUCERS.get(_attributes(item).get("_xla_megascale_reduce_operation", "").strip('"'), "")
 
 
 def is_megascale(item: Instruction) -> bool:

@@ -46,17 +46,20 @@ def carried_arrays(item: Instruction, kind: str, receive: Instruction | None) ->
 
 
 def _unpack(item: Instruction, array: Array) -> Array:
-    """The array; of a sum whose reduction takes floats out of its unsigned numbers, those floats.
+    """The array; of a sum whose reduction takes smaller numbers out of its unsigned words, those numbers.
 
-    libtpu adds up four f8 in one u32: its reduction shifts each into place, and adds it as what it is.
+    libtpu adds up four f8 or s8 in one u32: its reduction shifts each into place, and adds it as what it is.
     """
     if array.dtype not in _WORDS or not array.dims:
         return array
-    shapes = [part.shape for reduction in item.callees for part in reduction if part.opcode == "bitcast-convert"]
-    floats = {shape.dtype for shape in shapes if isinstance(shape, Array) and shape.dtype.startswith(("f", "bf"))}
-    if len(floats) != 1:
+    parts = [(part.opcode, part.shape) for reduction in item.callees for part in reduction]
+    numbers = [(opcode, shape.dtype) for opcode, shape in parts if isinstance(shape, Array)]
+    floats = {dtype for opcode, dtype in numbers if opcode == "bitcast-convert" and dtype.startswith(("f", "bf"))}
+    added = {dtype for opcode, dtype in numbers if opcode == "add" and BITS[dtype] < BITS[array.dtype]}
+    packed = floats or added
+    if len(packed) != 1:
         return array
-    (dtype,) = floats
+    (dtype,) = packed
     return Array(dtype, (*array.dims[:-1], array.dims[-1] * BITS[array.dtype] // BITS[dtype]))
 
 

@@ -29,9 +29,9 @@ _DATA_IS_FIRST_OPERAND = {
 
 _COPIES = {
     "ConcatBitcast", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint", "MoveToHost",
-    "MoveToDevice", "annotate_device_placement",
+    "MoveToDevice", "annotate_device_placement", "ZeroCrop",
 }  # fmt: skip
-"""Custom calls that copy, or only annotate placement."""
+"""Custom calls that copy, to whole tiles, too, or only annotate placement."""
 
 _TARGET = re.compile(r'custom_call_target="([^"]*)"')
 _DATA_MOVING_COLLECTIVES = {"all-gather", "all-to-all", "collective-permute", "ragged-all-to-all"}
@@ -144,6 +144,24 @@ def moves_data(item: Instruction) -> bool:
     return item.opcode.removesuffix("-start") in _DATA_MOVING_COLLECTIVES or _target(item) in _ASYNCHRONOUS
 
 
+def count_hops(value: Value, *, hop: Instruction) -> int | None:
+    """How many permutes an array has come through, by layout-only instructions; None where a loop carries it around.
+
+    hop: the permute that moves it next.
+    """
+    starts, seen, hops = [value], {hop}, 0
+    while True:
+        made_by = trace_sources(starts, updates=False).made_by
+        permutes = {item for item in made_by if item.opcode.removesuffix("-start") == "collective-permute"}
+        if not permutes:
+            return hops
+        if permutes & seen:
+            return None
+        seen |= permutes
+        hops += 1
+        starts = [(first_call_context(item.computation), item.operand(0), ()) for item in permutes]
+
+
 def zero_elsewhere(value: Value) -> bool:
     """True if an array is zero except for a part at the device's own index: its all-reduce is then a gather."""
     made_by = trace_sources([value], updates=False).made_by
@@ -151,7 +169,9 @@ def zero_elsewhere(value: Value) -> bool:
 
 
 def _is_part(item: Instruction) -> bool:
-    """True for a select between data and zeros, or an update of zeros, at the device's own index."""
+    """True for a select of data or zeros, an update of zeros, a product with a mask, at the device's own index."""
+    if item.opcode == "multiply":
+        return any(map(depends_on_partition, item.operands))
     if item.opcode == "select":
         return depends_on_partition(item.operand(0)) and any(map(_is_zero, item.operands[1:]))
     return (

@@ -10,14 +10,13 @@ from compare.hlo.dataflow.call_context import CallContext
 from compare.hlo.dataflow.dataflow import Value, consumers_of, inputs_of, step_through
 from compare.hlo.emission import megascale
 from compare.hlo.emission.emission_form import kind_of
-from compare.hlo.provenance.layout_passthrough import moves_data, trace_sources, zero_elsewhere
+from compare.hlo.provenance.layout_passthrough import count_hops, moves_data, trace_sources, zero_elsewhere
 from compare.hlo.provenance.loop_control import LoopControl
+from compare.hlo.provenance.result_use import PRODUCTS, ResultUse
 from compare.hlo.provenance.scope_recovery import ScopeRecovery, trace_scope
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.metadata import SourceMetadata, SourceNames
 from compare.hlo.text.module import Module
-
-PRODUCTS = ("dot", "convolution")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +60,7 @@ class Provenance:
         self._received_by = {send: item for item, send in parts.items() if item.opcode == "recv"}
         self._recovery = ScopeRecovery(self._metadata, back=self._made_of, on=self._used_by, is_own=self._is_own)
         self._steering = LoopControl(self._row_of, has_loops=" while(" in module.text)
+        self._use = ResultUse(self._metadata, used_by=self._used_by, row_of=self._row_of)
         self._from_parameters: dict[Value, bool] = {}
         self._from_others: dict[Value, bool] = {}
         self._into_products: dict[str, dict[Value, bool]] = {}
@@ -249,8 +249,24 @@ class Provenance:
         """
         if kind == "all-reduce" and not self.zero_elsewhere(site, number):
             return False
+        return any(self._feeds(value, scope, site.item) for value in self._results_of(site, number))
+
+    def _results_of(self, site: Site, number: int) -> list[Value]:
+        """What operand `number` becomes, in each call context."""
         path = _result_path(site.item, number) if site.item.has(_result_path(site.item, number)) else ()
-        return any(self._feeds((frame, site.item, path), scope, site.item) for frame in self.frames(site))
+        return [(frame, site.item, path) for frame in self.frames(site)]
+
+    def is_added_up(self, site: Site, number: int, *, members: int) -> bool:
+        """Whether the members' parts of what operand `number` becomes are added up where they come."""
+        return self._use.added_up(self._results_of(site, number), members=members)
+
+    def steps_to_end(self, site: Site, number: int, scope: str) -> int | None:
+        """How far what operand `number` becomes is from the end of its scope."""
+        return self._use.steps_to_end(self._results_of(site, number), scope)
+
+    def earlier_hops(self, site: Site, number: int) -> int | None:
+        """How many permutes the data of operand `number` has come through; None where a loop carries it around."""
+        return count_hops((self.frames(site)[0], site.item.operand(number), ()), hop=site.item)
 
     def zero_elsewhere(self, site: Site, number: int) -> bool:
         """True for a sum whose operand is, on each device, zero outside a part of its own."""

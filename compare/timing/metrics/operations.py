@@ -12,7 +12,7 @@ import numpy as np
 from compare.hlo.collectives.event_names import clone_of
 from compare.hlo.counts.partition_index import first_call_context
 from compare.hlo.provenance.layout_passthrough import trace_sources
-from compare.hlo.provenance.provenance import PRODUCTS
+from compare.hlo.provenance.result_use import PRODUCTS
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.metadata import SourceMetadata, SourceNames

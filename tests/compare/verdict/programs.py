@@ -5,7 +5,7 @@ from fractions import Fraction
 from compare.hlo.collective import Collective, Loop, Operand
 from meshes.devices.mesh_spec import MeshSpec
 
-BYTES = {"bf16": 2, "f32": 4, "s32": 4, "pred": 1, "u32": 4}
+BYTES = {"bf16": 2, "f32": 4, "s32": 4, "pred": 1, "u32": 4, "s8": 1}
 
 
 def operand(
@@ -17,11 +17,12 @@ def operand(
     constant=False,
     steers_loop=False,
     shape=None,
-    feeds_product=False,
+    **uses,
 ):
+    """uses: what is known of its data, like `feeds_product`."""
     return Operand(
         dtype=dtype, shape=shape or (payload // BYTES[dtype],), payload_bytes=payload, scope=scope,
-        parameters=frozenset(parameters), constant=constant, steers_loop=steers_loop, feeds_product=feeds_product,
+        parameters=frozenset(parameters), constant=constant, steers_loop=steers_loop, **uses,
     )  # fmt: skip
 
 
@@ -29,11 +30,12 @@ def collective(
     mesh, kind, axes, scope, payload=0, *, executions=1, loops=(), pairs=None, operands=None, name=None, form="sync",
     dtype="bf16", executions_are="exact", device_executions=None, in_exact_branch=False, from_parameters=True,
     reaches_root=False, scattered_by=(), parameters=(), constant=False, steers_loop=False, groups=None, part_of="",
+    reducer="", **uses,
 ):  # fmt: skip
-    """One row; `loops` are trip counts, outermost first, and multiply into the executions."""
+    """One row; `loops` are trip counts, outermost first, and multiply into the executions; `uses`: of its operand."""
     spec = MeshSpec.parse(mesh)
     parts = tuple(operands or [operand(payload, dtype=dtype, scope=scope, parameters=parameters, constant=constant,
-                                       steers_loop=steers_loop)])  # fmt: skip
+                                       steers_loop=steers_loop, **uses)])  # fmt: skip
     payload = sum(part.payload_bytes for part in parts)
     for trips in loops:
         executions = executions * trips
@@ -52,6 +54,7 @@ def collective(
         device_executions=times if known else (), device_bytes=tuple(sent), in_exact_branch=in_exact_branch,
         from_parameters=from_parameters, reaches_root=reaches_root, gathers_result_of=None,
         scattered_by=scattered_by, line=1, text="", part_of=part_of,
+        reducer=reducer,
     )  # fmt: skip
 
 

@@ -17,10 +17,12 @@ KINDS = st.sampled_from(["all-reduce", "all-gather", "reduce-scatter", "all-to-a
 DTYPES = st.sampled_from(["bf16", "f32", "s32", "pred"])
 
 operands = st.builds(
-    lambda size, dtype, scope, parameters, constant: operand(
-        size * 4, dtype=dtype, scope=scope, parameters=parameters, constant=constant
+    lambda size, dtype, scope, parameters, constant, **uses: operand(
+        size * 4, dtype=dtype, scope=scope, parameters=parameters, constant=constant, **uses
     ),
-    st.integers(0, 300), DTYPES, SCOPES, st.sets(st.integers(0, 3)), st.booleans(),
+    st.one_of(st.sampled_from([8, 16, 64]), st.integers(0, 300)), DTYPES, SCOPES, st.sets(st.integers(0, 3)),
+    st.booleans(), added_up=st.booleans(), zero_elsewhere=st.booleans(),
+    steps_to_end=st.one_of(st.none(), st.integers(1, 9)), earlier_hops=st.one_of(st.none(), st.integers(0, 3)),
 )  # fmt: skip
 
 
@@ -37,20 +39,21 @@ def rows(draw, mesh):
         loops=draw(st.lists(st.integers(1, 7), max_size=2)), form=draw(st.sampled_from(["sync", "windowed-einsum"])),
         executions_are=draw(st.sampled_from(["exact", "exact", "upper-bound", "unknown"])),
         in_exact_branch=draw(st.booleans()), reaches_root=draw(st.booleans()),
-        part_of=draw(st.sampled_from(["", "", "tp"])),
+        part_of=draw(st.sampled_from(["", "", "tp"])), reducer=draw(st.sampled_from(["", "add", "maximum"])),
     )  # fmt: skip
 
 
 @st.composite
 def contract_rows(draw, mesh):
-    """A row of any contract; of a permute perhaps a ring."""
+    """A row of any contract, of few elements or of as many as some operands have; of a permute perhaps a ring."""
     kind, step, idle = draw(KINDS), draw(st.integers(0, 4000)), draw(st.integers(0, 1))
     return ContractRow(
         scope=draw(SCOPES), kind=kind, axes=draw(st.sampled_from(MESHES[mesh][:3])), executions=1,
-        payload_bytes=step + 1, wire_bytes=step, step_wire_bytes=step,
+        payload_bytes=draw(st.sampled_from([1, 32, 64, 256, step + 1])), wire_bytes=step, step_wire_bytes=step,
         carries=draw(st.sampled_from(["floats", "integers", "both"])), ticks=4 + idle, idle_ticks=idle,
         devices=draw(st.one_of(st.none(), st.frozensets(st.integers(0, 7), min_size=1))),
         hops=draw(st.integers(0, 3)) if kind == "collective-permute" else 0, vocab=draw(st.integers(0, 300)),
+        sums=draw(st.sampled_from([(), (("maximum", 4), ("add", 8))])), token_elements=draw(st.sampled_from([0, 16])),
     )  # fmt: skip
 
 

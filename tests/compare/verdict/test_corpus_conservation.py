@@ -15,13 +15,13 @@ NAMES = sorted(path.name.removesuffix(".hlo.gz") for path in CORPUS.glob("*.hlo.
 
 
 def half_contract(rows):
-    """A contract that asks for a half of every second place that the program communicates at."""
+    """A contract that asks for a half of every second place that the program communicates at, in small arrays."""
     moved: dict[tuple[str, str, str], int] = {}
     for row in rows:
         place = (row.scope, row.kind, row.axes)
         moved[place] = moved.get(place, 0) + (row.step_wire_bytes or 0)
     return [
-        ContractRow(scope=scope, kind=kind, axes=axes, executions=1, payload_bytes=1 << 40, wire_bytes=amount // 2,
+        ContractRow(scope=scope, kind=kind, axes=axes, executions=1, payload_bytes=1, wire_bytes=amount // 2,
                     step_wire_bytes=amount // 2, carries="both", ticks=5, idle_ticks=1)
         for (scope, kind, axes), amount in list(moved.items())[::2]
     ]  # fmt: skip

@@ -51,7 +51,7 @@ def test_the_check_table_of_a_pinned_prefill_with_a_roll():
         collective(MESH, "all-gather", "tp", "sample", 4 * 8 * 2),
         collective(MESH, "collective-permute", "pp", "pipeline.collect", 32, dtype="s32",
                    pairs=[(d + 4, d) for d in range(4)]),
-        collective(MESH, "all-reduce", "pp", "pipeline.collect", 32, dtype="s32"),
+        collective(MESH, "all-reduce", "pp", "pipeline.collect", 32, dtype="s32", zero_elsewhere=True),
     ]  # fmt: skip
     judgement = judge_rows(rows, case_rows())
     assert [row.step_wire_bytes for row in rows] == [
@@ -103,9 +103,25 @@ def test_an_unrolled_shift_that_lost_one_tick_overflows_into_its_bubble():
     judgement = judge_rows(rows, case_rows())
     assert sum(v.causes.get("wrap", 0) for v in judgement.verdicts) == 3 * ACTIVATION // 2
     assert sum(v.causes.get("bubble", 0) for v in judgement.verdicts) == 0
+    # Of 6, one is the idle tick's of two stages; the other is in no tick that the plan has.
     more = [*rows, collective(MESH, "collective-permute", "pp", "pipeline.shift", ACTIVATION, pairs=FORWARD),
             collective(MESH, "collective-permute", "pp", "pipeline.shift", ACTIVATION, pairs=FORWARD)]  # fmt: skip
-    assert sum(v.causes.get("bubble", 0) for v in judge_rows(more, case_rows()).verdicts) == 2 * ACTIVATION // 2
+    judgement = judge_rows(more, case_rows())
+    assert sum(v.causes.get("bubble", 0) for v in judgement.verdicts) == ACTIVATION // 2
+    assert sum(v.causes.get("other", 0) for v in judgement.verdicts) == ACTIVATION // 2
+
+
+@pytest.mark.parametrize(("loops", "times"), [(TICK, 1), ((6,), 1), ((), 5)])
+def test_a_state_that_is_shifted_twice_has_its_copy_named_as_one_and_not_as_bubble(loops, times):
+    """In a loop of the plan's ticks, in one of more ticks, and unrolled: 4 shifts are needed, and 4 are copies."""
+    each = [collective(MESH, "collective-permute", "pp", "pipeline.shift", ACTIVATION, loops=loops, pairs=FORWARD)
+            for _ in range(2 * times)]  # fmt: skip
+    judgement = judge_rows(each, case_rows())
+    causes = {name: sum(v.causes.get(name, 0) for v in judgement.verdicts) for name in ("bubble", "other", "wrap")}
+    ticks, half = 6 if loops == (6,) else 5, ACTIVATION // 2
+    copies = {TICK: 4, (6,): 6, (): 4}[loops]  # a loop of other ticks than the plan's: which are idle is not known
+    assert causes == {"bubble": (2 * ticks - 4 - copies) * half, "other": copies * half, "wrap": 0}
+    assert sum(v.inherent_bytes for v in judgement.verdicts) == 33_554_432
 
 
 def test_two_gathers_of_one_sampling_are_no_two_ticks():
@@ -154,7 +170,7 @@ def test_an_all_gather_that_stands_in_for_an_all_reduce_serves_it_with_its_own_b
 
 
 def test_a_masked_sum_serves_a_permute_as_far_as_the_permute_goes():
-    row = collective(MESH, "all-reduce", "pp", "pipeline.collect", 32, dtype="s32")
+    row = collective(MESH, "all-reduce", "pp", "pipeline.collect", 32, dtype="s32", zero_elsewhere=True)
     # 32 on the wire of each device, where the permute sends 32 · 4/8 = 16
     assert split(judge_rows([row], case_rows()).verdicts[0]) == (16, {"replicated": 16})
 
@@ -232,7 +248,7 @@ def test_causes_stand_in_the_order_of_the_operands_in_every_process(order):
 
 
 def test_unknown_executions_are_in_no_total_and_what_they_serve_is_not_missing():
-    row = collective(MESH, "all-reduce", "tp", "layer.mlp.down", 1024, executions_are="unknown")
+    row = collective(MESH, "all-reduce", "tp", "layer.mlp.down", ACTIVATION, executions_are="unknown")
     judgement = judge_rows([row], case_rows())
     assert split(judgement.verdicts[0]) == (None, {})
     assert judgement.served_bytes == (0,) * 6
@@ -258,8 +274,8 @@ def test_whole_logits_serve_nothing_where_the_winners_would_do():
 def test_a_sum_of_parts_that_are_zero_elsewhere_serves_a_gather_as_far_as_the_gather_goes():
     # One sequence: the compiler sums the shards' winners, 8 · 4 bytes of ids: 2 · 7/8 of them where a gather sends 7/8.
     contract = case_rows("tp8", batch=1)
-    rows = [collective("tp8", "all-reduce", "tp", "sample", 32, dtype="s32"),
-            collective("tp8", "all-reduce", "tp", "sample", 16)]  # fmt: skip
+    rows = [collective("tp8", "all-reduce", "tp", "sample", 32, dtype="s32", zero_elsewhere=True),
+            collective("tp8", "all-reduce", "tp", "sample", 16, zero_elsewhere=True)]  # fmt: skip
     judgement = judge_rows(rows, contract, mesh="tp8")
     assert sum(v.inherent_bytes for v in judgement.verdicts) == 42 == contract[-1].step_wire_bytes
     assert sum(v.causes.get("replicated", 0) for v in judgement.verdicts) == 42

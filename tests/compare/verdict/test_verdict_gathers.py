@@ -30,9 +30,11 @@ def test_a_gather_completes_what_was_scattered_whatever_scope_it_bears(scope):
     assert served["layer.mlp.down"] == 2 * HALF == 2 * LAYERS * ONE
 
 
-@pytest.mark.parametrize(("tokens", "gathers", "serves"), [(T, True, True), (4, True, False), (4, False, True)])
+@pytest.mark.parametrize(
+    ("tokens", "gathers", "serves"), [(T, True, True), (T, False, True), (4, True, False), (4, False, False)]
+)
 def test_a_sum_of_parts_that_are_zero_elsewhere_makes_as_much_whole_as_a_gather(tokens, gathers, serves):
-    """The last tokens of a split stream come as a sum: whose scope it bears, it adds nothing up."""
+    """The last tokens of a split stream come as a sum: they are too few to be the row of the scope that it bears."""
     part = replace(operand(tokens * D * 2, scope="embed", shape=(tokens, D)), zero_elsewhere=gathers)
     total = collective(MESH, "all-reduce", "tp", "embed", operands=[part])
     (judged,), served = verdicts(total)

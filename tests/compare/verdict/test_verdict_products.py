@@ -63,14 +63,29 @@ def test_keys_sent_again_in_a_loop_over_as_many_layers_as_ranks_leave_the_row_se
     four = required_rows(case.at(model=replace(case.model, layers=4)))
     hops = [collective("cp4tp2", *CORE, 2 * MIB, loops=(4,), **RING) for _ in range(7)]
     judgement = judge_rows(hops, four, mesh="cp4tp2")
-    assert [split(v) for v in judgement.verdicts] == [(8 * MIB, {})] * 6 + [(0, {"wrap": 8 * MIB})]
+    assert [split(v) for v in judgement.verdicts] == [(8 * MIB, {})] * 6 + [(0, {"other": 8 * MIB})]
     assert judgement.served_bytes[0] == 48 * MIB
 
 
-def test_the_hop_too_many_of_an_unrolled_ring_overflows_into_wrap():
-    hops = [collective("cp4tp2", *CORE, 2 * MIB, executions=32, **RING) for _ in range(8)]
+def test_the_hop_too_many_of_an_unrolled_ring_is_its_wrap():
+    """Keys and values, four hops each: the fourth moves what has come through three."""
+    hops = [collective("cp4tp2", *CORE, 2 * MIB, executions=32, earlier_hops=hop // 2, **RING) for hop in range(8)]
     splits = [split(v) for v in judge_rows(hops, rows_of("cp4tp2"), mesh="cp4tp2").verdicts]
     assert splits == [(64 * MIB, {})] * 6 + [(0, {"wrap": 64 * MIB})] * 2
+
+
+def test_keys_that_are_sent_twice_close_no_ring():
+    """Keys, values and the keys once more, three hops each, unrolled; in a loop of three trips, which a ring needs."""
+    unrolled = [collective("cp4tp2", *CORE, 2 * MIB, executions=32, earlier_hops=hop, **RING)
+                for hop in range(3) for _ in range(3)]  # fmt: skip
+    looped = [
+        collective("cp4tp2", *CORE, 2 * MIB, loops=(32, 3), earlier_hops=None, name=f"cp.{n}", **RING) for n in range(3)
+    ]
+    for hops in (unrolled, looped):
+        judgement = judge_rows(hops, rows_of("cp4tp2"), mesh="cp4tp2")
+        assert sum(v.causes.get("other", 0) for v in judgement.verdicts) == 192 * MIB
+        assert sum(v.inflated_bytes for v in judgement.verdicts) == 192 * MIB
+        assert judgement.served_bytes[0] == 384 * MIB
 
 
 def test_gathers_of_keys_and_values_do_what_the_ring_does_with_as_many_bytes():
@@ -85,9 +100,10 @@ def test_gathers_of_keys_and_values_do_what_the_ring_does_with_as_many_bytes():
 
 
 def test_a_sum_that_stands_in_for_a_ring_sends_twice_what_a_gather_does():
-    row = collective("cp4tp2", "all-reduce", "cp", "layer.attention.core", 8 * MIB, loops=(32,))
-    judgement = judge_rows([row], rows_of("cp4tp2"), mesh="cp4tp2")
-    assert split(judgement.verdicts[0]) == (192 * MIB, {"replicated": 192 * MIB})
+    words = {"loops": (32,), "zero_elsewhere": True}
+    rows = [collective("cp4tp2", "all-reduce", "cp", "layer.attention.core", 8 * MIB, **words) for _ in range(2)]
+    judgement = judge_rows(rows, rows_of("cp4tp2"), mesh="cp4tp2")
+    assert [split(v) for v in judgement.verdicts] == [(192 * MIB, {"replicated": 192 * MIB})] * 2
 
 
 def test_the_permutes_of_a_windowed_gather_are_a_ring():
@@ -132,7 +148,7 @@ def test_a_gathered_cache_serves_no_merge():
 
 def test_a_masked_sum_of_ids_serves_a_broadcast():
     contract = rows_of("cp4tp2")
-    row = collective("cp4tp2", "all-reduce", "cp", "pipeline.collect", 32, dtype="s32")
+    row = collective("cp4tp2", "all-reduce", "cp", "pipeline.collect", 32, dtype="s32", zero_elsewhere=True)
     # 2·3/4 of 32 bytes, where a broadcast sends 3/4
     assert split(judge_rows([row], contract, mesh="cp4tp2").verdicts[0]) == (24, {"replicated": 24})
 
@@ -215,7 +231,7 @@ def test_a_gather_of_everyone_s_ids_serves_a_broadcast_with_one_s():
 
 def test_the_last_tokens_are_made_whole_at_the_head_and_logits_are_not():
     contract = rows_of("tp8+sp")
-    tokens = collective("tp8", "all-reduce", "tp", "head", 65_536)
+    tokens = collective("tp8", "all-reduce", "tp", "head", 65_536, zero_elsewhere=True)
     logits = collective("tp8", "all-gather", "tp", "head",
                         operands=[operand(8 * 128_256 * 2, scope="head", shape=(8, 128_256))])  # fmt: skip
     judgement = judge_rows([tokens, logits], contract, mesh="tp8")

@@ -1,6 +1,7 @@
 """`judge` and `contract_rows`: somebody else's program against a contract, and the scope map that names its parts."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from compare import collectives, contract_rows, judge
 from compare.contract.row import ContractRow
 from compare.hlo.__main__ import main as hlo
+from compare.hlo.text.errors import HloError
 from compare.plan import main as plan
 from compare.run.cli.names_options import names_of
 from compare.user_program.saved_program import read_saved
@@ -382,3 +384,55 @@ def test_weights_of_stages_and_experts_are_counted_by_device():
 def test_weights_over_what_is_no_such_axis_are_refused(mesh, over, why):
     with pytest.raises(ValueError, match=why):
         contract_rows(mesh, weights_over=over)
+
+
+SCALED = f"""{HEAD}
+ENTRY main {{
+  w = bf16[64,1024] parameter(0), metadata={{op_name="weights['up']"}}
+  x = bf16[64,1024] parameter(1), metadata={{op_name="x"}}
+  scaled = bf16[64,1024] add(w, w)
+  tokens = bf16[64,1024] multiply(x, w)
+  g = bf16[256,1024] all-gather(scaled), channel_id=1, replica_groups={OVER["tensor"]}, dimensions={{0}}, \
+use_global_device_ids=true, metadata={{op_name="jit(step)/up/mul"}}
+  h = bf16[256,1024] all-gather(tokens), channel_id=2, replica_groups={OVER["tensor"]}, dimensions={{0}}, \
+use_global_device_ids=true, metadata={{op_name="jit(step)/up/mul"}}
+  ROOT d = bf16[256,1024] add(g, h)
+}}
+"""
+GATHER = ContractRow(
+    scope="layer.mlp.up", kind="all-gather", axes="tensor", executions=1, payload_bytes=524_288, wire_bytes=393_216,
+    step_wire_bytes=393_216,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("roles", [{"^weights": "weight", "x": "input"}, {0: "weight", 1: "input"}])
+def test_a_scaled_weight_is_a_weight_where_the_roles_of_parameters_are_given(roles):
+    """Two gathers of 524,288 B, 3/4 of them sent: the first is of a weight and fills no row of tokens."""
+    options = {"axes": AXES, "scopes": {"up": "layer.mlp.up"}}
+    judged = judge(SCALED, [GATHER], roles=roles, **options)
+    assert [(row.inherent_bytes, dict(row.causes)) for row in judged] == [
+        (0, {"weight-gather": 393_216}),
+        (393_216, {}),
+    ]
+    unnamed = judge(SCALED, [GATHER], **options)
+    assert [row.inherent_bytes for row in unnamed] == [393_216, 0]
+
+
+@pytest.mark.parametrize(
+    ("roles", "said"),
+    [
+        ({"weights": "wieght"}, "roles have 'weights': 'wieght'; a parameter is weight, cache or input"),
+        (
+            {"wieghts": "weight"},
+            "roles have 'wieghts', which no parameter fits; the first are 0 \"weights['up']\", 1 'x'",
+        ),
+        ({7: "weight"}, "roles have 7, which no parameter fits"),
+        ({"(": "weight"}, "roles have '(', which is no regular expression"),
+        ({1.5: "weight"}, "roles have 1.5; write a pattern of a parameter's name, or its number"),
+        (["w"], "roles are {pattern of a parameter's name, or its number: role}, and no list"),
+    ],
+)
+def test_roles_that_fit_nothing_say_what_would_be_right(roles, said):
+    with pytest.raises(HloError, match=f"^{re.escape(said)}") as error:
+        judge(SCALED, [GATHER], roles=roles, axes=AXES)
+    assert "\n" not in str(error.value)

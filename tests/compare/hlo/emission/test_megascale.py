@@ -208,3 +208,10 @@ def test_a_send_of_a_pipelined_permute_names_its_own_pairs():
 def test_what_cannot_be_placed_names_its_line(lines, said):
     with pytest.raises(HloError, match=rf"^line \d+: .*{said}"):
         rows(*lines)
+
+
+@pytest.mark.parametrize(("word", "reducer"), [("SUM", "add"), ("MAX", "maximum"), ("NAND", "")])
+def test_a_sum_between_slices_says_how_it_joins(word, reducer):
+    lines = [line.replace("_xla_megascale_target", f'_xla_megascale_reduce_operation="{word}",_xla_megascale_target')
+             for line in pair("ALL_REDUCE", '"{1,2}x{0:3}"')]  # fmt: skip
+    assert rows(*lines)[0].reducer == reducer

@@ -110,11 +110,12 @@ _UNPACKED = """\
     ("reduction", "carried"),
     [
         (_UNPACKED.format(floats="f8e4m3fn[]"), Array("f8e4m3fn", (2, 512))),  # as libtpu adds up f8, four in a number
+        (_UNPACKED.format(floats="s8[]"), Array("s8", (2, 512))),
         ("  ROOT r = u32[] add(x, y)", Array("u32", (2, 128))),
         ("  a = f32[] bitcast-convert(x)\n  ROOT r = u32[] bitcast-convert(a)", Array("f32", (2, 128))),
     ],
 )
-def test_a_sum_that_unpacks_floats_carries_these(reduction, carried):
+def test_a_sum_that_unpacks_smaller_numbers_carries_these(reduction, carried):
     module = read(
         f"HloModule m\nsum {{\n  x = u32[] parameter(0)\n  y = u32[] parameter(1)\n{reduction}\n}}\nENTRY main {{\n"
         "  p = u32[2,128] parameter(0)\n  ROOT r = u32[2,128] all-reduce(p), to_apply=sum\n}\n"

@@ -95,6 +95,9 @@ REDUCE = f"g = f32[8,32]{{1,0}} all-reduce(z), {SUM}{DOWN}"
         (("o = f32[] constant(0)", "zeros = f32[8,32]{1,0} broadcast(o), dimensions={}", "n = u32[] constant(0)",
           "eight = u32[] constant(8)", "at = u32[] multiply(id, eight)",
           "z = f32[8,32]{1,0} dynamic-update-slice(zeros, a, n, at)"), True),
+        # A product with a mask, of numbers that only the device's place decides.
+        (("two = u32[] constant(2)", "mine = pred[] compare(id, two), direction=EQ", "one = f32[] convert(mine)",
+          "mask = f32[8,32]{1,0} broadcast(one), dimensions={}", "z = f32[8,32]{1,0} multiply(p, mask)"), True),
         # Partial sums, and data that decides what is zero (an embedding's ids do).
         ((f"z = f32[8,32]{{1,0}} dot(p, w), {DIMS}{UP}",), False),
         (("o = f32[] constant(0)", "zeros = f32[8,32]{1,0} broadcast(o), dimensions={}",
