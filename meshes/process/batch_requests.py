@@ -16,7 +16,19 @@ from meshes.process.documents import read_json
 from meshes.process.last_word import refuse
 from meshes.process.one_line import one_line
 
-CHAPTERS = ("moves", "matmuls", "pieces", "lookups", "attention", "shapes", "streams", "blocks", "partitioner")
+CHAPTERS = (
+    "moves",
+    "matmuls",
+    "pieces",
+    "lookups",
+    "attention",
+    "shapes",
+    "streams",
+    "blocks",
+    "partitioner",
+    "caches",
+    "weights",
+)
 """The files of an arm that hold patterns."""
 
 
