@@ -160,9 +160,9 @@ scatter, and two more each.
             Deviation(
                 PROGRAMS,
                 (Move("collective-permute@dp,tp", "B·S·D·2/dp/tp", "a device's part, to its neighbour", times=18),),
-                "Nine hops for the gather and nine for the scatter, where seven each would do. Their form is shown as a "
-                "plain permute, `start-done`, for hops are recognized by a ring around *one* axis. Look for the matmul in "
-                "the name of the operation.",
+                "Nine hops for the gather and nine for the scatter, where seven each would do. Their form is shown as "
+                "a plain permute, `start-done`, for hops are recognized by a ring around *one* axis. Look for the "
+                "matmul in the name of the operation.",
             ),
         ),
         rule="A gather or scatter over two axes at once is cut into hops as one over a single axis of the same size "
