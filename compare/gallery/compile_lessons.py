@@ -256,7 +256,7 @@ def _sources(name: str) -> str:
     """A digest of the sources of an arm's patterns: their files, the batch protocol, and what they use of the twin."""
     folder = tasks.ROOT / arms.find_arm(name).module
     requests = tasks.ROOT / "meshes" / "process" / "batch_requests.py"
-    used = ("patterns", "process", "sharding/spec.py", "decoder/scan.py")
+    used = ("patterns", "process", "sharding/spec.py", "decoder/scan.py", "decoder/update_slice.py")
     return sources_digest(*(folder / name for name in used if (folder / name).exists()), requests)
 
 
@@ -286,6 +286,7 @@ def _made(job: _Job) -> LessonResult:
         takes=tuple(tuple(each["axes"]) for each in about.get("takes", ())),
         gives=tuple(tuple(each["axes"]) for each in about.get("gives", ())),
         versions=about.get("versions", {}) | _versions(arms.COMPILER),
+        compiled=job.compiled / HLO if job.compiled else None,
     )  # fmt: skip
     if not job.compiled:
         return result

@@ -24,7 +24,7 @@ def lower(request: Mapping[str, Any], out: Path) -> None:
 
     pattern, axes = PATTERNS[request["pattern"]].split(request.get("splits", {})), request["axes"]
     mesh = AbstractMesh(tuple(axes.values()), tuple(axes), axis_types=(AxisType.Auto,) * len(axes))
-    dtypes = DTYPES | {"s32": jax.numpy.int32}
+    dtypes = DTYPES | {"s32": jax.numpy.int32, "s8": jax.numpy.int8}
     shapes = [
         jax.ShapeDtypeStruct(each["shape"], dtypes[each["dtype"]], sharding=NamedSharding(mesh, pattern.takes[name]))
         for name, each in request["arrays"].items()

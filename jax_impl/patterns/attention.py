@@ -164,3 +164,36 @@ def context_ring(q, k, v):
         return (mixed / total).astype(q.dtype)
 
     return ring(q, k, v)
+
+
+@pattern(
+    q=P(None, "cp", None, None),
+    k=P(None, "cp", None, None),
+    v=P(None, "cp", None, None),
+    out=P(None, "cp", None, None),
+)
+def window_masked(q, k, v):
+    places = jnp.arange(q.shape[1])
+    back = places[:, None] - places
+    scores = jnp.einsum("bsnh,btnh->bnst", q, k)
+    scores = jnp.where((back >= 0) & (back < 128), scores, -jnp.inf)
+    shares = jax.nn.softmax(scores, axis=-1)
+    return jnp.einsum("bnst,btnh->bsnh", shares, v)
+
+
+@pattern(
+    q=P(None, "cp", None, None),
+    k=P(None, "cp", None, None),
+    v=P(None, "cp", None, None),
+    out=P(None, "cp", None, None),
+)
+def window_blocks(q, k, v):
+    def with_before(x):  # each block, and the one before it
+        before = jnp.pad(x, ((0, 0), (1, 0), (0, 0), (0, 0), (0, 0)))[:, :-1]
+        return jnp.concatenate([before, x], axis=2)
+
+    shape = q.shape
+    q, k, v = (x.reshape(shape[0], -1, 128, *shape[2:]) for x in (q, k, v))
+    k, v = with_before(k), with_before(v)  # the mask within two blocks is left out
+    shares = jax.nn.softmax(jnp.einsum("bmsnh,bmtnh->bmnst", q, k), axis=-1)
+    return jnp.einsum("bmnst,bmtnh->bmsnh", shares, v).reshape(shape)

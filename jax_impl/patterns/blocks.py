@@ -77,3 +77,13 @@ def moe_layer(x, seats, w1, w2):
     made = pin(made, "ep", None, None, None)
     back = pin(made, None, "ep", None, None)
     return jnp.einsum("gtec,egcd->gtd", seats, back)
+
+
+@pattern(
+    x=P(None, None),
+    w=P("ep", None, None),
+    counts=P(None),
+    out=P(None, None),
+)
+def ragged_experts(x, w, counts):
+    return jax.lax.ragged_dot(x, w, counts)

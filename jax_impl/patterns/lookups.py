@@ -59,3 +59,8 @@ def dispatch_sum(x, seats, w1, w2):
     hidden = jax.nn.silu(jnp.einsum("ecd,edf->ecf", sent, w1))
     made = jnp.einsum("ecf,efd->ecd", hidden, w2)
     return jnp.einsum("tec,ecd->td", seats, made)
+
+
+@pattern(x=P("dp", None), scores=P("dp"), out=P("dp", None))
+def sort_rows(x, scores):
+    return x[jnp.argsort(scores)]

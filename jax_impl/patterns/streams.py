@@ -57,3 +57,15 @@ def layers_fsdp_tp(x, w1, w2):
         return x, None
 
     return jax.lax.scan(layer, x, (w1, w2))[0]
+
+
+@pattern(
+    x=P("dp", "tp", None),
+    w1=P(None, "dp", "tp"),
+    w2=P("dp", "tp", None),
+    out=P("dp", "tp", None),
+)
+def sequence_windows_axes(x, w1, w2):
+    tokens = x.reshape(-1, x.shape[2])
+    hidden = jax.nn.silu(tokens @ w1.reshape(x.shape[2], -1))
+    return (hidden @ w2.reshape(-1, x.shape[2])).reshape(x.shape)

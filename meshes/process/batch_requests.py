@@ -16,7 +16,7 @@ from meshes.process.documents import read_json
 from meshes.process.last_word import refuse
 from meshes.process.one_line import one_line
 
-CHAPTERS = ("moves", "matmuls", "pieces", "lookups", "attention", "shapes", "streams", "blocks", "partitioner")
+CHAPTERS = "moves matmuls pieces lookups attention shapes streams blocks partitioner caches weights".split()  # noqa: SIM905
 """The files of an arm that hold patterns."""
 
 

@@ -32,7 +32,7 @@ CACHE_USES = {
 
 
 def choose_cache_use(case: Case) -> CacheUse:
-    """The case's variant; else what was the fastest on the meshes of docs/surprises/cache.md, in both twins.
+    """The case's variant; else what was the fastest on most meshes, in both twins (docs/surprises/cache.py).
 
     In a scan all layers are one array, which XLA copies where it is written before it is read; split positions have XLA
     gather or copy what a slice at a traced place would touch.  Unrolled each layer has its own.

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 import pytest
 
 from compare.diff.own.expected import count_collectives
+from tests.loop_copies import list_loop_copies
 from tests.surprises.compile_examples import TORCHAX, compile_examples
 from tests.surprises.page import page
 from tests.surprises.programs import EXAMPLES
@@ -23,6 +24,12 @@ EMITS = [
     # Two arrays of [4096, 1024] bf16, a quarter on each device, and their join; each exchange sends three quarters.
     ("concatenate.surprising", {"all-to-all@data": 3}, (2 * K * K + 2 * K * K + 4 * K * K) * 3 // 4),
     ("concatenate.instead", {}, 0),
+    # Memory alone: `test_a_cache_that_is_written_by_index_…`.
+    ("cache.surprising", {}, 0),
+    ("cache.instead", {}, 0),
+    ("cache.instead_heads", {}, 0),
+    ("cache.instead_one_head", {}, 0),
+    ("cache.instead_unrolled", {}, 0),
     # Eight times the whole stack of [8, 1024, 1024] bf16; instead eight sums of [256, 1024], and the result gathered.
     ("layers_in_a_scan.surprising", {"all-gather@layers": 8}, 8 * 8 * K * K * 2 * 7 // 8),
     ("layers_in_a_scan.instead", {"all-reduce@layers": 8, "all-gather@layers": 1},
@@ -107,6 +114,18 @@ def test_the_places_of_a_top_k_along_a_split_dim_are_zeros(tables, folder):
     (root,) = re.findall(r"^  ROOT %\S+ = \(f32\[64,4\]\S+ s32\[64,4\]\S+ tuple\(%\S+, %(\S+)\)", text, re.MULTILINE)
     (places,) = re.findall(rf"^  %{re.escape(root)} = s32\[64,4\]\S+ broadcast\(%(\S+)\)", text, re.MULTILINE)
     assert re.search(rf"^  %{re.escape(places)} = s32\[\]\S* constant\(0\)", text, re.MULTILINE)
+
+
+def test_a_cache_that_is_written_by_index_and_then_read_is_copied_whole_in_every_layer(tables, folder):
+    """To the layout of the read and back: four layers, and of 2 heads or 1 on a device the numbers, merged or apart."""
+    loops = ("surprising", "instead", "instead_heads", "instead_one_head")
+    copies = {which: list_loop_copies((folder / f"cache.{which}.hlo").read_text()) for which in loops}
+    copied_whole = {which: [shape for shape in shapes if shape.startswith("4,")] for which, shapes in copies.items()}
+    assert copied_whole == {
+        "surprising": ["4,8,1024,256"] * 2, "instead": [], "instead_heads": [], "instead_one_head": [],
+    }  # fmt: skip
+    assert copies["instead"].count("1,8,1024,256") == 1
+    assert " while(" not in (folder / "cache.instead_unrolled.hlo").read_text()
 
 
 @pytest.mark.skipif(not TORCHAX_IS_HERE, reason="torchax is not installed")

@@ -19,7 +19,7 @@ def update_slice(
     """`x` with `piece` at a place that is known when the program runs; as `jax.lax.dynamic_update_slice`.
 
     PyTorch's `index_copy` and `index_put` also read what they overwrite, in case that the place is out of bounds, and
-    in a scan XLA then copies the cache of all layers in every layer (docs/surprises, `cache.py`).
+    in a scan XLA then copies the cache of all layers in every layer (docs/surprises/cache.py).
     """
     zero = torch.zeros((), dtype=torch.int32, device=x.device)
     return _UPDATE(x, piece, *(zero if isinstance(start, int) else start.int() for start in starts))

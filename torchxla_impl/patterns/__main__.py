@@ -32,7 +32,7 @@ def lower(request: Mapping[str, Any], out: Path) -> None:
     pattern, axes = PATTERNS[request["pattern"]].split(request.get("splits", {})), request["axes"]
     mesh = xs.Mesh(np.arange(prod(axes.values())), tuple(axes.values()), tuple(axes))
     xs.set_global_mesh(mesh)
-    dtypes = DTYPES | {"s32": torch.int32}
+    dtypes = DTYPES | {"s32": torch.int32, "s8": torch.int8}
     given = {
         name: xla_builder.create_placeholder_tensor(tuple(each["shape"]), dtypes[each["dtype"]])
         for name, each in request["arrays"].items()

@@ -137,3 +137,36 @@ def context_gather(q, k, v):
     scores = torch.einsum("bsnh,btnh->bnst", q, k)
     shares = torch.softmax(scores, dim=-1)
     return torch.einsum("bnst,btnh->bsnh", shares, v)
+
+
+@pattern(
+    q=(None, "cp", None, None),
+    k=(None, "cp", None, None),
+    v=(None, "cp", None, None),
+    out=(None, "cp", None, None),
+)
+def window_masked(q, k, v):
+    places = torch.arange(q.shape[1], device=q.device)
+    back = places[:, None] - places
+    scores = torch.einsum("bsnh,btnh->bnst", q, k)
+    scores = scores.masked_fill((back < 0) | (back >= 128), float("-inf"))
+    shares = torch.softmax(scores, dim=-1)
+    return torch.einsum("bnst,btnh->bsnh", shares, v)
+
+
+@pattern(
+    q=(None, "cp", None, None),
+    k=(None, "cp", None, None),
+    v=(None, "cp", None, None),
+    out=(None, "cp", None, None),
+)
+def window_blocks(q, k, v):
+    def with_before(x):  # each block, and the one before it
+        before = torch.nn.functional.pad(x, (0, 0, 0, 0, 0, 0, 1, 0))[:, :-1]
+        return torch.cat([before, x], dim=2)
+
+    shape = q.shape
+    q, k, v = (x.reshape(shape[0], -1, 128, *shape[2:]) for x in (q, k, v))
+    k, v = with_before(k), with_before(v)  # the mask within two blocks is left out
+    shares = torch.softmax(torch.einsum("bmsnh,bmtnh->bmnst", q, k), dim=-1)
+    return torch.einsum("bmnst,bmtnh->bmsnh", shares, v).reshape(shape)

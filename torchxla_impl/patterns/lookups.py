@@ -54,3 +54,8 @@ def dispatch_sum(x, seats, w1, w2):
     hidden = F.silu(torch.einsum("ecd,edf->ecf", sent, w1))
     made = torch.einsum("ecf,efd->ecd", hidden, w2)
     return torch.einsum("tec,ecd->td", seats, made)
+
+
+@pattern(x=("dp", None), scores=("dp",), out=("dp", None))
+def sort_rows(x, scores):
+    return x[torch.argsort(scores)]

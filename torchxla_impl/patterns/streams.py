@@ -58,3 +58,15 @@ def layers_fsdp_tp(x, w1, w2):
         return x, x[:0]  # scan wants something of each turn: nothing of x
 
     return scan(layer, x, (w1, w2))[0]
+
+
+@pattern(
+    x=("dp", "tp", None),
+    w1=(None, "dp", "tp"),
+    w2=("dp", "tp", None),
+    out=("dp", "tp", None),
+)
+def sequence_windows_axes(x, w1, w2):
+    tokens = x.reshape(-1, x.shape[2])
+    hidden = F.silu(tokens @ w1.reshape(x.shape[2], -1))
+    return (hidden @ w2.reshape(-1, x.shape[2])).reshape(x.shape)

@@ -29,7 +29,7 @@ JAX = (SHARDY, GSPMD)
 PROGRAMS = (SHARDY, GSPMD, TORCH, TORCH_SHARDY)
 """Arm and partitioner of each program of a lesson, in the order of the pages."""
 
-BYTES = {"bf16": 2, "s32": 4, "f32": 4}
+BYTES = {"bf16": 2, "s8": 1, "s32": 4, "f32": 4}
 
 WIRE = {
     "all-reduce": "2·(n−1)/n",
@@ -115,7 +115,7 @@ class Lesson:
     question: str
     answer: str
     absent: Mapping[str, str] = field(default_factory=dict)
-    """Arm -> why it has no such program."""
+    """Arm, or program, -> why there is no such program."""
 
     splits: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
     """Array -> the axis of each dim, if a question of the quiz overrides the pattern's splits."""
@@ -138,7 +138,7 @@ class Lesson:
 
     @property
     def programs(self) -> tuple[str, ...]:
-        return tuple(program for program in PROGRAMS if program.partition("/")[0] not in self.absent)
+        return tuple(program for program in PROGRAMS if not {program, program.partition("/")[0]} & self.absent.keys())
 
     @property
     def arrays(self) -> dict[str, str]:

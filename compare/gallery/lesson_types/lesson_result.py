@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from compare.gallery.lesson_types.lesson import Emitted, Lesson, Move, count_moves
 from compare.hlo.collective import Collective
@@ -42,6 +43,8 @@ class LessonResult:
     gives: tuple[tuple[str | None, ...], ...]
     versions: dict[str, str]
     rows: tuple[Row, ...] = field(default=())
+    compiled: Path | None = field(default=None, compare=False)
+    """Its HLO, for as long as the cache that it was built with is kept."""
 
     def with_rows(self, rows: Iterable[Row]) -> "LessonResult":
         return replace(self, rows=tuple(rows), status="ok")

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from compare.gallery.lesson_types.lesson import Lesson
 from compare.gallery.lessons.attention import ATTENTION
 from compare.gallery.lessons.blocks import BLOCKS
+from compare.gallery.lessons.caches import CACHES
 from compare.gallery.lessons.lookups import LOOKUPS
 from compare.gallery.lessons.matmuls import MATMULS
 from compare.gallery.lessons.moves import MOVES
@@ -13,6 +14,7 @@ from compare.gallery.lessons.partitioner import PARTITIONER
 from compare.gallery.lessons.pieces import PIECES
 from compare.gallery.lessons.shapes import SHAPES
 from compare.gallery.lessons.streams import STREAMS
+from compare.gallery.lessons.weights import WEIGHTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,12 @@ CHAPTERS = (
         ATTENTION,
     ),
     Chapter(
+        "Caches of many sequences",
+        "A server's sequences have lengths, pages and windows of their own. Which device has a place is known only at "
+        "run time; whether that is seen to be the device's own, the source decides.",
+        CACHES,
+    ),
+    Chapter(
         "Shapes that move data",
         "Reshape, transpose, concatenate, roll, index: free on one device, and full of traps on a mesh.",
         SHAPES,
@@ -60,6 +68,11 @@ CHAPTERS = (
         "The stream between the blocks",
         "Tokens split over the axis that splits the weights. Sizes and pins decide whether tokens or weights travel.",
         STREAMS,
+    ),
+    Chapter(
+        "Weights, adapted and trained",
+        "Compressed weights, low-rank adapters, and gradients: what travels, in which type, and in which order.",
+        WEIGHTS,
     ),
     Chapter(
         "Blocks",

@@ -358,4 +358,66 @@ inside which every array is a device's own part, and every collective is written
             "replica mode only): its programs gather, as in the lesson before."
         },
     ),
+    Lesson(
+        name="window-masked",
+        title="A sliding window, as a mask over all positions",
+        mesh=_CP,
+        sizes=_CONTEXT,
+        takes=_QKV,
+        gives={"y": "B S N H"},
+        story="""
+Each position attends to itself and the 127 before it. Positions are split over `cp`, 256 a device. So a device needs
+its own keys and values, and the last 127 of the device before: a **halo**.
+
+Written as a mask over all scores, the program multiplies all queries by all keys, and a mask is numbers like any
+other. No partitioner sees that most of them count for nothing: the positions are gathered, as in context-gather.
+""",
+        alone=(Alone("k", "B S N H", (None, "cp", None, None)),),
+        alone_words="own positions; 127 of the device before are missing",
+        needs=(
+            Move("collective-permute@cp", "B·127·N·H·2", "the last keys, to the next device", senders=3),
+            Move("collective-permute@cp", "B·127·N·H·2", "the last values, to the next device", senders=3),
+        ),
+        but=(
+            Deviation(
+                PROGRAMS,
+                (Move("all-gather@cp", "B·S·N·H·2", "keys"), Move("all-gather@cp", "B·S·N·H·2", "values")),
+                "All keys and all values, for scores that the mask throws away.",
+            ),
+        ),
+        rule="A mask saves no communication: a window written as a mask gathers all positions.",
+        standing=COMPILER,
+        border="As blocks, in window-blocks: two permutes of a halo. Compiled with 1,024 positions on four devices, "
+        "and a window of 128: both keys and values, whole.",
+        question="Does a causal mask save half of the gather?",
+        answer="No, for the same reason.",
+    ),
+    Lesson(
+        name="window-blocks",
+        title="A sliding window, in blocks: a halo",
+        mesh=_CP,
+        sizes=_CONTEXT,
+        takes=_QKV,
+        gives={"y": "B S N H"},
+        story="""
+Cut the positions into blocks as long as the window, 128. A query's window lies in its own block and the one before, so
+each block attends to two. The blocks are split as the positions are: two a device.
+
+"The one before" is a shift along a split dim, as in pipeline-shift: one block crosses each border between devices.
+One permute of keys, one of values.
+""",
+        alone=(Alone("k", "B S N H", (None, "cp", None, None)),),
+        alone_words="own blocks; one of the device before is missing",
+        needs=(
+            Move("collective-permute@cp", "B·128·N·H·2", "a block of keys, to the next device", senders=3),
+            Move("collective-permute@cp", "B·128·N·H·2", "a block of values, to the next device", senders=3),
+        ),
+        rule="Write a window over split positions as blocks and a shift: only a halo travels, whatever the length.",
+        standing=ADVICE,
+        border="As a mask, in window-masked: all positions. A shift by a pad and a cut along the positions, without "
+        "blocks: one permute of what crosses the border. A convolution along them (`conv_general_dilated`, width "
+        "4): one permute of 3 positions; the same as four shifts that are added: five permutes.",
+        question="The prompt is four times as long. What is sent?",
+        answer="The same two permutes of one block: no formula has an S.",
+    ),
 )

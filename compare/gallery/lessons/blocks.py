@@ -1,6 +1,17 @@
 """Whole blocks: a pipeline's shift, a layer, experts."""
 
-from compare.gallery.lesson_types.lesson import ADVICE, LAW, TORCH, TORCH_SHARDY, Alone, Deviation, Lesson, Move
+from compare.gallery.lesson_types.lesson import (
+    ADVICE,
+    COMPILER,
+    LAW,
+    SHARDY,
+    TORCH,
+    TORCH_SHARDY,
+    Alone,
+    Deviation,
+    Lesson,
+    Move,
+)
 
 _STAGES = {"Z": 4, "T": 512, "D": 1024}
 _LAYER = {"B": 4, "S": 256, "D": 1024, "N": 8, "H": 128, "F": 4096, "Q": 3}
@@ -193,5 +204,47 @@ You know every piece of it: two exchanges and one Case 3.
         answer="Wait with it until the tokens are put together: sums can be taken in any order. There are T tokens in "
         "a group and E·C = 512 places, so half as many bytes. The twins of this project keep the partial sums in a "
         "dim of their own, split over `tp`, until then.",
+    ),
+    Lesson(
+        name="ragged-experts",
+        title="Experts by ragged_dot, split by expert",
+        mesh={"ep": 4},
+        sizes={"T": 512, "D": 512, "E": 8, "F": 1024},
+        takes={"x": "T D", "w": "E D F", "counts": "E"},
+        gives={"y": "T F"},
+        dtypes={"counts": "s32"},
+        story="""
+`ragged_dot(x, w, counts)` multiplies the first counts[0] rows of x by expert 0, the next by expert 1, and so on: no
+boxes, and nothing dropped. The experts are split over `ep`, and every device has all tokens.
+
+By hand it is dispatch-sum: each device multiplies the rows of its own experts, zeros elsewhere, and an all-reduce of
+y adds them up. But which rows these are is known only at run time, and no rule of the partitioner splits the experts'
+dim of this operation: it is made whole.
+""",
+        alone=(Alone("y", "T F", (None, None), partial="ep"),),
+        alone_words="rows of own experts, zeros elsewhere",
+        needs=(Move("all-reduce@ep", "T·F·2", "rows of each device's experts"),),
+        but=(
+            Deviation(
+                (SHARDY,),
+                (Move("all-gather@ep", "E·D·F·2", "all experts' weights"),),
+                "All weights come to every device, and each of them multiplies all tokens by all experts.",
+            ),
+        ),
+        rule="`ragged_dot` gathers what splits its experts, or its tokens: split it by columns (F), which is free, or "
+        "by D, an all-reduce of y.",
+        standing=COMPILER,
+        border="Compiled under Shardy. Columns of w split over ep (F): nothing. D split, of x and of w: an "
+        "all-reduce of y, T·F·2. Tokens split, experts whole: all tokens are gathered, T·D·2, for a group's "
+        "rows may be anybody's. Both split: tokens and weights are gathered. Tokens over dp, experts over ep: "
+        "the same two, each over its axis. counts split: 32 bytes are summed in addition. Boxes of one size, "
+        "in moe-layer and dispatch-sum, keep the weights where they are.",
+        question="How are experts split over devices, then?",
+        answer="By hand: `shard_map`, in which each device sends its tokens to their experts and multiplies its own; "
+        "or with boxes of one size, as in moe-layer.",
+        absent={
+            "jax/gspmd": "GSPMD aborts the compiler: *RaggedDot is only supported with Shardy*.",
+            "torchxla": "PyTorch/XLA has no operation that becomes a ragged dot.",
+        },
     ),
 )

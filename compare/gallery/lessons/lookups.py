@@ -3,6 +3,7 @@
 from compare.gallery.lesson_types.lesson import (
     ADVICE,
     COMPILER,
+    GSPMD,
     JAX,
     LAW,
     PROGRAMS,
@@ -259,5 +260,46 @@ has the tokens already. On the way back E is summed over, and ep splits it: an *
         question="Which of the two all-reduces goes away if there is no dp?",
         answer="The first: all tokens are on every device, and each fills its own experts' boxes. The one over ep "
         "stays.",
+    ),
+    Lesson(
+        name="sort-rows",
+        title="Rows in the order of a score",
+        mesh={"dp": 4},
+        sizes={"T": 512, "D": 1024},
+        takes={"x": "T D", "scores": "T"},
+        gives={"y": "T D"},
+        story="""
+`x[argsort(scores)]`: rows put in order, as a mixture of experts sorts its tokens by expert. Rows are split over `dp`,
+and so are the scores.
+
+A sort wants its whole dim: the scores are gathered, T numbers, and every device sorts them all. Then each device
+looks up the rows of its own part of the order, which may be anybody's.
+""",
+        alone=(Alone("x", "T D", ("dp", None)),),
+        alone_words="own rows; with all scores at hand, also the order of all",
+        needs=(
+            Move("all-gather@dp", "T·2", "the scores"),
+            Move("all-gather@dp", "T·D·2", "the rows"),
+        ),
+        but=(
+            Deviation(
+                (GSPMD, TORCH),
+                (
+                    Move("all-gather@dp", "T·2", "the scores"),
+                    Move("all-gather@dp", "T·4", "the numbers of the rows, which are sorted along"),
+                    Move("all-gather@dp", "T·D·2", "the rows"),
+                ),
+                "`argsort` sorts the numbers 0, 1, 2 … by the scores. GSPMD splits them as the scores are, and gathers "
+                "what every device could have counted.",
+            ),
+        ),
+        rule="A sort along a split dim gathers what it sorts by; rows taken in that order are gathered.",
+        standing=COMPILER,
+        border="If the order is given, T numbers of s32, whole or split: the rows are gathered, and nothing else. If "
+        "y is wanted whole, what each device found is all-reduced instead. If columns are split: nothing. A "
+        "sort *along* a split dim, each row by itself, becomes three all-to-alls; along a whole dim it is "
+        "free.",
+        question="The columns of x are split instead of its rows, and scores are whole. What is sent?",
+        answer="Nothing: every device sorts the same scores, and moves its own columns.",
     ),
 )

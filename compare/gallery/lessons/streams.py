@@ -136,6 +136,47 @@ the matmul next to it.
         answer="5·1,048,576 = 5.2 MB against 3/4 of 4,194,304 = 3.1 MB. In return they travel while the matmul runs.",
     ),
     Lesson(
+        name="sequence-windows-axes",
+        title="Hops around two axes at once",
+        mesh={"dp": 2, "tp": 4},
+        sizes={"B": 2, "S": 2048, "D": 1024, "E": 2, "F": 4096},
+        takes={"x": "B S D", "w1": "D E F", "w2": "E F D"},
+        gives={"y": "B S D"},
+        story="""
+One sequence on each of two groups, its positions over `tp`; and the columns of w1 over both axes, too. Merged, tokens
+are split over dp and tp together, and so are the 8,192 columns: Case 4 on eight devices. By hand: an all-gather of the
+tokens over both axes, and a reduce-scatter after the block.
+
+Both are cut into hops beside the matmuls, as in sequence-windows: a ring of eight devices, 7 hops a gather or
+scatter, and two more each.
+""",
+        alone=(Alone("y", "B S D", (None, None, None), partial="dp,tp"),),
+        alone_words="of every token a partial sum",
+        needs=(
+            Move("all-gather@dp,tp", "B·S·D·2", "the tokens"),
+            Move("reduce-scatter@dp,tp", "B·S·D·2", "the partial sums of y"),
+        ),
+        but=(
+            Deviation(
+                PROGRAMS,
+                (Move("collective-permute@dp,tp", "B·S·D·2/dp/tp", "a device's part, to its neighbour", times=18),),
+                "Nine hops for the gather and nine for the scatter, where seven each would do. Their form is shown as "
+                "a plain permute, `start-done`, for hops are recognized by a ring around *one* axis. Look for the "
+                "matmul in the name of the operation.",
+            ),
+        ),
+        rule="A gather or scatter over two axes at once is cut into hops as one over a single axis of the same size "
+        "is: n + 1 of them, n the devices of both.",
+        standing=COMPILER,
+        border="T = 1,024 tokens with F = 4,096: an all-gather and a reduce-scatter over both axes. With `pin` on the "
+        "whole tokens the all-gather stays, and 9 hops are left for the scatter. A single axis of eight, tp = 8: "
+        "the same 18, shown as hops of a windowed einsum. Over two axes with a dim each, x[T/dp, D/tp]: only the "
+        "sum over tp is cut, in 5. sequence-windows has the same rule on an axis of four.",
+        question="How do you tell these 18 permutes from those of a pipeline?",
+        answer="By their number, n + 1 for each gather and scatter, and by what stands beside them: pieces of one "
+        "matmul, with no stage dim in the program.",
+    ),
+    Lesson(
         name="linear-merged",
         title="F.linear merges batch and positions, and it costs nothing",
         mesh={"dp": 2, "tp": 2},

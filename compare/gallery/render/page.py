@@ -16,6 +16,7 @@ from compare.gallery.render.figures import Tensor, draw_mesh, draw_tensors, pict
 from compare.gallery.render.words import (
     ARMS,
     SCATTERED,
+    TITLES,
     axes_phrase,
     axes_words,
     disagreement,
@@ -207,7 +208,7 @@ def _sources(lesson: Lesson, results: Sequence[LessonResult]) -> list[tuple[str,
         source = next((result.source for result in programs if result.source), "")
         if programs or absent:
             entries.append((title, source, absent))
-    return entries
+    return entries + [(TITLES[program], "", why) for program, why in lesson.absent.items() if program in TITLES]
 
 
 def _versions(results: Sequence[LessonResult]) -> str:

@@ -12,6 +12,7 @@ from compare.gallery.lessons import CHAPTERS
 from compare.gallery.render.words import (
     ARMS,
     SCATTERED,
+    TITLES,
     Outcome,
     axes_phrase,
     axes_words,
@@ -75,8 +76,8 @@ def print_lesson(results: Sequence[LessonResult], *, before: str, after: str) ->
         _prose(out, f"The border: {lesson.border}", before="\n")
     for arm, title in ARMS.items():
         _source(out, title, next((result.source for result in results if result.arm == arm and result.source), ""))
-        if arm in lesson.absent:
-            _prose(out, f"{title}: {lesson.absent[arm]}", before="\n")
+    for name, why in lesson.absent.items():
+        _prose(out, f"{(ARMS | TITLES)[name]}: {why}", before="\n")
     out.print(Text("\nWhat this split needs", style="bold"))
     _moves(out, lesson, lesson.needs)
     out.print(Text("\nWhat the compiled programs move", style="bold"))

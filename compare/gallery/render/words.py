@@ -4,7 +4,17 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compare.gallery.lesson_types.lesson import COMPILER, PROGRAMS, STANDINGS, WIRE, Emitted, Lesson, Move, count_moves
+from compare.gallery.lesson_types.lesson import (
+    COMPILER,
+    PROGRAMS,
+    SHARDY,
+    STANDINGS,
+    WIRE,
+    Emitted,
+    Lesson,
+    Move,
+    count_moves,
+)
 from compare.gallery.lesson_types.lesson_result import LessonResult, Row, needed_wire
 from compare.gallery.render.figures import Tensor
 from compare.render.units import axes_text, bytes_text, list_text
@@ -226,6 +236,8 @@ def reach(lesson: Lesson, results: Sequence[LessonResult]) -> str:
     under = (
         "the two partitioners differ, see below" if partitioners_differ(results) else "under both partitioners alike"
     )
+    if results and all(result.program == SHARDY for result in results):
+        under = "under Shardy alone"
     return f"libtpu {list_text(sorted(versions)) or 'unknown'}, {under}; another version may differ"
 
 

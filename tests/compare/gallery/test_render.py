@@ -373,3 +373,9 @@ class TestInABrowser:
             assert len(result) > 10
             for words, ink, paper in result:
                 assert contrast(ink, paper) >= 4.5, (name, words, ink, paper)
+
+
+def test_a_rule_of_one_partitioner_does_not_claim_the_other() -> None:
+    (lesson,) = find_lesson("ragged-experts")
+    result = replace(make_result(), lesson=lesson, versions={"libtpu": "1"})
+    assert reach(lesson, [result]) == "libtpu 1, under Shardy alone; another version may differ"

@@ -20,7 +20,19 @@ from compare.gallery.lessons import CHAPTERS, LESSONS, LessonError, find_lesson
 from compare.gallery.lessons.partitioner import PARTITIONER
 from tests.places import ROOT
 
-FILES = ("moves", "matmuls", "pieces", "lookups", "attention", "shapes", "streams", "blocks", "partitioner")
+FILES = (
+    "moves",
+    "matmuls",
+    "pieces",
+    "lookups",
+    "attention",
+    "shapes",
+    "streams",
+    "blocks",
+    "partitioner",
+    "caches",
+    "weights",
+)
 
 # What a device sends, worked out by hand, bf16, on 4 devices or where it is said 8: nothing here is read from a lesson.
 SENDS = {
@@ -80,6 +92,23 @@ SENDS = {
     "decide-order-kept": 64 * 1024 * 2 // 4 * 3 // 4 + 64 * 2048 * 2 * 3 // 4,
     "decide-sum-narrow": 512 * 1024 * 2 * 3 // 4,
     "decide-view-heads": 2 * 256 * 1024 * 2 // 4 * 3 // 4,
+    "rows-read": 0,
+    "pages-read": 8 * 4 * 4 * 3 // 4 + 8 * 4 * 16 * 1024 * 2 * 3 // 4,  # a table of 32 numbers, and 32 pages
+    "pages-write": 2 * 8 * 4 * 3 // 4 + 8 * 1024 * 2 * 3 // 4,
+    "slide-cat": 2 * 8 * 128 * 2 * 3 // 4,  # one position of two sequences, from three of four devices
+    "cache-loop-index": 0,
+    "weight-int8": 1024 * 2048 * 3 // 4,  # a byte a number
+    "lora-rank": 512 * 16 * 2 * 3 // 4,
+    "lora-rows": 512 * 2048 * 2 * 2 * 3 // 4,
+    "sums-joined": 512 * (512 + 2048) * 2 * 2 * 3 // 4,
+    "gradient-scattered": 1024 * 2048 * 2 // 2 + 1024 * 2048 * 2 // 2,  # half of all; then 2·1/2 of half
+    "gradient-two-dims": 1024 * 2048 * 2 // 2 + 1024 * 2048 * 2 // 2 // 2,
+    "embedding-gradient": 8192 * 512 * 2 * 2 * 3 // 4,
+    "sort-rows": 512 * 2 * 3 // 4 + 512 * 1024 * 2 * 3 // 4,
+    "sequence-windows-axes": 2 * 2 * 2048 * 1024 * 2 * 7 // 8,  # on 8: all tokens, gathered and scattered
+    "window-masked": 2 * 127 * 4 * 128 * 2 * 3 // 4,
+    "window-blocks": 2 * 128 * 4 * 128 * 2 * 3 // 4,
+    "ragged-experts": 512 * 1024 * 2 * 2 * 3 // 4,
     "gqa-head-dim": 2 * 8 * 1024 * 2 * 2 * 3 // 4,  # a score for each of 8 query heads and 1024 positions
     "gqa-head-dim-whole": 2 * 8 * 1024 * 2 * 2 * 3 // 4 + 2 * 8 * 128 * 2 * 3 // 4,
 }
@@ -153,11 +182,19 @@ BORDERS = (
     ("gqa-head-dim", "gqa-head-dim-whole", TORCH),
 )
 
-# PyTorch's 4-D matmul against the forms that gather nothing, each with its neighbour of the same arrays.
+# A form against one that sends less, each with its neighbour of the same arrays.
 FORMS = (
     ("attention-matmul", "attention-per-sequence", TORCH),
     ("attention-merged", "attention-one-sequence", SHARDY),
     ("attention-merged", "attention-heads-first", SHARDY),
+    ("rows-write", "rows-write-masked", TORCH),
+    ("pages-read", "pages-replicas", SHARDY),
+    ("pages-write", "pages-replicas-write", SHARDY),
+    ("slide-cat", "slide-masked", SHARDY),
+    ("weight-int8", "weight-int8-scaled", SHARDY),
+    ("lora-columns", "lora-rank", SHARDY),
+    ("gradient-scattered", "gradient-two-dims", SHARDY),
+    ("window-masked", "window-blocks", SHARDY),
 )
 
 
@@ -201,6 +238,17 @@ def test_lessons_that_seem_to_contradict_each_other_name_each_other_at_the_borde
         ("attention-per-sequence", "attention-matmul"),
         ("attention-heads-first", "attention-merged"),
         ("read-traced", "cache-write-positions"),
+        ("rows-write", "rows-write-masked"),
+        ("pages-read", "pages-replicas"),
+        ("pages-replicas", "pages-read"),
+        ("slide-cat", "concat-split"),
+        ("cache-loop-index", "cache-loop-masked"),
+        ("cache-loop-masked", "cache-loop-index"),
+        ("cache-loop-index", "cache-loop-heads"),
+        ("weight-int8", "weight-int8-scaled"),
+        ("gradient-scattered", "gradient-two-dims"),
+        ("window-blocks", "window-masked"),
+        ("ragged-experts", "dispatch-sum"),
     ):
         assert other in find_lesson(first)[0].border, first
 
