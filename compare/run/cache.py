@@ -1,8 +1,9 @@
 """The user's cache: finished folders under keys that cover all of their inputs.
 
 An entry is written to a scratch folder, sealed with a manifest of its key and digests, then renamed: a kill leaves no
-partial entry, and of two runs that produce the same entry the second keeps the first's.  An entry that is damaged later,
-or that stands under another's key, does not agree with its manifest and is produced again.  Scratch folders of killed processes are removed when the next run opens the cache.
+partial entry, and of two runs that produce the same entry the second keeps the first's.  An entry that is damaged, or
+stands under another's key, does not agree with its manifest and is produced again.  Scratch folders of killed
+processes are removed when the next run opens the cache.
 """
 
 import hashlib
