@@ -36,6 +36,6 @@ class _Loader(yaml.SafeLoader):
     """Safe, and of a size that is not more than the text's."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):  # type: ignore[no-untyped-call]
+        if self.check_event(yaml.AliasEvent):
             raise yaml.YAMLError("an alias (*name) stands in it, and aliases are not read")
         return super().compose_node(parent, index)

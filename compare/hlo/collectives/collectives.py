@@ -223,5 +223,5 @@ def _groups(item: Instruction, kind: str, program: DeviceNumbering) -> tuple[Gro
         groups = megascale.groups_of(item, program)
         return groups, groups
     groups = numbering.groups_of(item, kind, program)
-    check_shapes(item, groups)
+    check_shapes(item, groups, is_counted=program.is_counted)
     return groups, program.repeat_in_slices(groups)

@@ -16,9 +16,10 @@ _SAME = ("all-reduce", "collective-permute", "collective-broadcast", "all-to-all
 """Kinds whose results are shaped as their operands."""
 
 
-def check_shapes(item: Instruction, groups: Groups) -> None:
+def check_shapes(item: Instruction, groups: Groups, *, is_counted: bool) -> None:
     """Raise `HloError` where a result doesn't fit its operand.
 
+    is_counted: whether the text gives replicas and partitions, without which only global ids say how large groups are.
     What has no results of its own (a send), and a permute in place, which moves windows, are not looked at.
     """
     kind = item.opcode.removesuffix("-start")
@@ -30,7 +31,8 @@ def check_shapes(item: Instruction, groups: Groups) -> None:
     if len(operands) != len(results):
         raise item.error(f"its {len(operands)} operands and {len(results)} results are not one to one")
     split = _split_dim(item, kind, operands)
-    sizes = {len(group) for group in groups} or {1}
+    is_known = is_counted or item.attributes.get("use_global_device_ids") == "true"
+    sizes = {len(group) for group in groups if is_known} or {1}
     for operand, result in zip(operands, results, strict=True):
         if operand.dtype != result.dtype and not (_is_float(operand) and _is_float(result)):
             raise item.error(f"its operand is {operand.dtype} and its result {result.dtype}")
