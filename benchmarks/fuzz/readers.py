@@ -7,14 +7,14 @@ import random
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from benchmarks.fuzz import hlo, mutate
+from benchmarks.fuzz import doors, hlo, mutate
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.collectives.event_names import container_names, map_event_names
 from compare.hlo.collectives.single_line import read_line
@@ -353,7 +353,8 @@ def _open_converted(path: Path) -> object:
 def _manifest() -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "a.txt").write_text("a")
-        return [json.dumps({"a.txt": file_digest(Path(folder) / "a.txt")})]
+        files = {"a.txt": file_digest(Path(folder) / "a.txt")}
+        return [json.dumps({"kind": "compiled", "key": "key", "files": files})]
 
 
 _MESHES = ("tp4pp2", "tp8+sp", "dp2tp4@v5e:2x4", "dp4tp8@2xv5e:4x4", "ep4tp2", "cp2tp4pp2")
@@ -418,4 +419,13 @@ READERS = (
     Reader("report.json of a sweep's case", 500, _reports, mutate.tree, _in_file("report.json", _report)),
     Reader("converted.json", 2_000, _converted_seed, mutate.tree, _in_file("converted.json", _open_converted)),
     Reader("cache manifest", 2_000, _manifest, mutate.tree, _entry),
+    Reader("cache entry", 1_000, doors.entry, mutate.data, partial(doors.find_damaged, wrong=Wrong)),
+    Reader("query (SQL)", 1_000, lambda: doors.SQL, mutate.text, partial(doors.ask, wrong=Wrong)),
+    Reader("mark of an export", 1_000, doors.mark, mutate.tree, partial(doors.export_again, wrong=Wrong)),
+    Reader("text of a study", 1_000, lambda: doors.TEMPLATE, doors.template, doors.fill_in),
+    Reader("workload card (YAML)", 2_000, lambda: [doors.CARD], mutate.text, _in_file("a.yaml", doors.read_card_of)),
+    Reader("energy coefficients (TOML)", 2_000, lambda: [doors.POWER], mutate.text,
+           _in_file("power.toml", doors.read_coefficients)),
+    Reader("Chrome trace of many events", 500, doors.long_trace, mutate.tree,
+           _in_file("host.trace.json", _read_chrome_trace)),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from compare.export.targets import TARGETS
 from compare.report.programs import list_failures
 from compare.run.folder.load_run import read_run
 from meshes.process.command_line import command_parser, run_command
-from meshes.process.one_line import complain_of
+from meshes.process.one_line import complain_of, plain
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     run = read_run(options.run)
     words = {"arm": options.arm, "phase": options.phase, "cell": options.cell}
     names = export_run(run, options.out, write=write, to=options.to, platforms=target.platforms, words=words)
-    print(*(options.out / name for name in names), sep="\n")
+    print(*(plain(options.out / name) for name in names), sep="\n")
     return complain_of(list_failures(run.select(tuple(words.values()))))
 
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from compare.metric.errors import MetricError
+from compare.timing.errors import TimingError
+from compare.timing.yaml_document import YAML_BYTES, parse_yaml
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,10 @@ def read_card(folder: Path) -> Card | None:
         names = ", ".join(path.name for path in cards[:3])
         raise MetricError(f"{folder} has {len(cards)} cards ({names}); a trace directory has one")
     try:
-        content = yaml.safe_load(cards[0].read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise MetricError(f"{cards[0]} is no YAML: {error}") from None
+        with cards[0].open("rb") as file:
+            content = parse_yaml(file.read(YAML_BYTES + 1))
+    except TimingError as error:
+        raise MetricError(f"{cards[0]} is {error}") from None
     if not isinstance(content, dict):
         raise MetricError(f"{cards[0]} is no workload card: it has no keys")
     return Card(cards[0], content)

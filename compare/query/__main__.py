@@ -21,12 +21,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             print_tables(question.runs)
         return 0
+    answer = partial(answer_question, question.runs, question.sql, allow_files=question.allow_files)
     if question.out:
-        answer_question(question.runs, question.sql, partial(write_rows, out=question.out))
+        answer(partial(write_rows, out=question.out))
         print(question.out)
         return 0
     show = {"table": print_rows, "json": print_json_rows, "csv": print_csv_rows}[question.form]
-    answer_question(question.runs, question.sql, show)
+    answer(show)
     return 0
 
 

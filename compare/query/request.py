@@ -29,6 +29,8 @@ class Question:
     out: Path | None
     save: Path | None
     """A folder for the tables of all runs."""
+    allow_files: Sequence[Path]
+    """Folders that it may read, too."""
 
 
 def parse_question(argv: Sequence[str] | None) -> Question:
@@ -51,6 +53,10 @@ def parse_question(argv: Sequence[str] | None) -> Question:
         type=Path,
         help="save the tables of all runs there; a query reads it as it reads runs",
     )
+    parser.add_argument(
+        "--allow-files", metavar="FOLDER", type=Path, action="append", default=[],
+        help="let the query read files below FOLDER, as 'files://FOLDER/a.csv' (default: only its runs); repeatable",
+    )  # fmt: skip
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print rows as a JSON list of objects")
     form.add_argument("--csv", action="store_true", help="print rows as CSV")
@@ -70,7 +76,9 @@ def parse_question(argv: Sequence[str] | None) -> Question:
     if request.save:
         _check_save(request.save, runs)
     form_name = "json" if request.json else "csv" if request.csv else "table"
-    return Question(runs=runs, sql=sql, form=form_name, out=request.out, save=request.save)
+    return Question(
+        runs=runs, sql=sql, form=form_name, out=request.out, save=request.save, allow_files=request.allow_files
+    )
 
 
 def _split(words: Sequence[str]) -> tuple[list[Path], str]:

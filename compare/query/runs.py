@@ -57,9 +57,11 @@ class RunFolder:
     """Which it has: one of an earlier version lacks some."""
 
     def table(self, name: str) -> Path | None:
-        """The file of one of its tables."""
+        """The file of one of its tables, if it has that.  `QueryError` where a link of that name leads elsewhere."""
         path = self.folder / "tables" / f"{name}.parquet"
-        return path if name in self.tables and is_inside(self.folder, path) else None
+        if name in self.tables and not is_inside(self.folder, path):
+            raise QueryError(f"{path} {'leads out of the run folder' if path.is_file() else 'is no file'}")
+        return path if name in self.tables else None
 
 
 def read_runs(folders: Sequence[Path]) -> list[RunFolder]:
@@ -86,11 +88,17 @@ def table_names(runs: Sequence[RunFolder]) -> list[str]:
 
 def _find_runs(folder: Path) -> Iterator[Path]:
     """Hidden folders are left out: what is being written, and what a sweep keeps for itself."""
-    for at, inner, files in os.walk(folder):
+    for at, inner, files in os.walk(folder, onerror=_refuse):
         if CASE in files:
             inner.clear()
             yield Path(at)
         inner[:] = sorted(name for name in inner if not name.startswith("."))
+
+
+def _refuse(error: OSError) -> None:
+    """A folder that cannot be listed may hold runs, and an answer without them would be wrong."""
+    if not isinstance(error, NotADirectoryError | FileNotFoundError):
+        raise QueryError(f"{error.filename} cannot be read: {error.strerror}")
 
 
 def _why_none(folder: Path) -> str:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 import sys
 import textwrap
@@ -37,6 +38,9 @@ _WIDTH = 100
 _LONGEST = 60
 """Characters of a value in a table."""
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""What moves a terminal's cursor or changes its colours; tabs and ends of lines stay."""
+
 _UNDESCRIBED = "of another version; DESCRIBE shows its columns"
 
 
@@ -64,7 +68,7 @@ def print_csv_rows(connection: "DuckDBPyConnection", sql: str) -> None:
     """All rows, as they come; lists and maps are JSON text."""
     cursor = connection.execute(sql)
     out = csv.writer(sys.stdout, lineterminator="\n")
-    out.writerow(name for name, *_ in cursor.description or ())
+    out.writerow(map(_csv_value, [name for name, *_ in cursor.description or ()]))
     out.writerows(map(_csv_value, row) for row in _rows(cursor))
 
 
@@ -88,7 +92,9 @@ def _plain_value(value: object) -> object:
 def _csv_value(value: object) -> object:
     found = _plain_value(value)
     if isinstance(found, dict | list):
-        return json.dumps(found, ensure_ascii=False)
+        found = json.dumps(found, ensure_ascii=False)
+    if isinstance(found, str):  # a terminal may show it; a CSV of --out has every character
+        return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", found)
     return str(found).lower() if isinstance(found, bool) else found
 
 
@@ -100,7 +106,7 @@ def table_lines(columns: Sequence[str], rows: Sequence[Row], *, width: int) -> I
     """
     cells = [[_cell(name, value) for name, value in zip(columns, row, strict=True)] for row in rows]
     every = [
-        _Column(name, [row[at] for row in cells], all(_is_number(row[at]) for row in rows))
+        _Column(plain(name), [row[at] for row in cells], all(_is_number(row[at]) for row in rows))
         for at, name in enumerate(columns)
     ]
     if len(rows) > 1 and _wide(every) > width:

@@ -1,9 +1,10 @@
-"""What the files of one table hold, as a SELECT: the table's own columns, and `filename`."""
+"""What the files of one table hold, as a SELECT: the table's own columns, and the file that each row is of."""
 
+import re
 from collections.abc import Sequence
-from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
 
 from compare.query.tables import Columns, ReportTable
 from compare.report.model.report import SCHEMA
@@ -12,7 +13,10 @@ from meshes.process.documents import JSON_BYTES
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-FILE = "filename"
+PROTOCOL = "runs://"
+"""What stands before the path of a table's file: DuckDB reads it through a file system that writes nothing."""
+
+FILE = "wirediff_file"
 """The column that DuckDB adds, which says of which file a row is."""
 
 _OTHERS = ("controls", "profiles", "witnesses")
@@ -26,8 +30,8 @@ def identifier(name: str) -> str:
 
 def parquet_select(connection: "DuckDBPyConnection", columns: Columns, files: Sequence[Path]) -> tuple[str, list[str]]:
     """The SELECT of Parquet files, and its columns; those that only later versions write are null."""
-    scan = f"read_parquet([{', '.join(map(_path, files))}], union_by_name = true, filename = true)"
-    there = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall() if row[0] != FILE]
+    scan = f"read_parquet([{', '.join(map(_literal, files))}], union_by_name = true, filename = '{FILE}')"
+    there = [row[0] for row in connection.execute(f"DESCRIBE SELECT * EXCLUDE ({FILE}) FROM {scan}").fetchall()]
     absent = [name for name in columns if name not in there]
     nulls = "".join(f", NULL::{columns[name]} AS {identifier(name)}" for name in absent)
     return f"SELECT *{nulls} FROM {scan}", [*there, *absent]
@@ -42,8 +46,9 @@ def report_select(table: ReportTable, files: Sequence[Path]) -> str:
     part = _inside(table.path[1:], kind, more="source VARCHAR, ") if of_program else kind
     phases = _programs_type(f"timing {part}") if of_program else f"STRUCT({table.path[0]} {part})"
     read = (
-        f"read_json([{', '.join(map(_path, files))}], columns = {{schema: 'BIGINT', phases: 'MAP(VARCHAR, {phases})'}}"
-        f", format = 'unstructured', filename = true, maximum_object_size = {JSON_BYTES})"
+        f"read_json([{', '.join(map(_literal, files))}], "
+        f"columns = {{schema: 'BIGINT', phases: 'MAP(VARCHAR, {phases})'}}, "
+        f"format = 'unstructured', filename = '{FILE}', maximum_object_size = {JSON_BYTES})"
     )
     places = f"SELECT {FILE}, {_CHECK.format(file=FILE, schema=SCHEMA)} AS phases FROM {read}"
     entries = {"list": "{0}", "map": "map_entries({0})", "record": "[{0}]"}[table.shape]
@@ -95,10 +100,19 @@ def _programs(places: str) -> str:
 def scan_file(file: Path) -> str:
     """One file alone, as a table of DuckDB."""
     if file.suffix == ".json":
-        return f"read_json({_path(file)}, format = 'unstructured', maximum_object_size = {JSON_BYTES})"
-    return f"read_parquet({_path(file)})"
+        return f"read_json({_literal(file)}, format = 'unstructured', maximum_object_size = {JSON_BYTES})"
+    return f"read_parquet({_literal(file)})"
 
 
-def _path(path: Path) -> str:
-    """Brackets and stars of a folder's name are no pattern."""
-    return "'" + escape(str(path)).replace("'", "''") + "'"
+def file_name(path: Path) -> str:
+    """A file as DuckDB knows it; brackets, stars and quotes of a folder's name stand in percents."""
+    return PROTOCOL + quote(str(path))
+
+
+def plain_paths(words: str) -> str:
+    """A message of DuckDB with the paths themselves."""
+    return re.sub(rf"{PROTOCOL}([\w/.%~-]*)", lambda name: unquote(name[1]), words, flags=re.ASCII)
+
+
+def _literal(path: Path) -> str:
+    return f"'{file_name(path)}'"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from compare.query.errors import QueryError
 from compare.query.named_queries import list_queries, read_query
 from compare.query.runs import CASE_COLUMNS, RUN_COLUMNS, RunFolder, table_names
-from compare.query.sources import FILE, identifier, parquet_select, report_select
+from compare.query.sources import FILE, file_name, identifier, parquet_select, report_select
 from compare.query.tables import TABLES, DerivedTable, ReportTable, Table
 from compare.run.folder.untrusted_paths import is_inside
 
@@ -101,7 +101,7 @@ def _select(connection: "DuckDBPyConnection", name: str, files: Mapping[Path, Ru
     connection.execute(
         f"CREATE TABLE {cases} AS SELECT {FILE}, runs.* FROM runs "
         f"JOIN (SELECT unnest(?::VARCHAR[]) AS {FILE}, unnest(?::VARCHAR[]) AS run) USING (run)",
-        [[str(file) for file in files], [run.facts["run"] for run in files.values()]],
+        [[file_name(file) for file in files], [run.facts["run"] for run in files.values()]],
     )
     return _with_case(own, f"({select}) AS own JOIN {cases} AS runs USING ({FILE})")
 

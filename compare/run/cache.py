@@ -1,15 +1,16 @@
 """The user's cache: finished folders under keys that cover all of their inputs.
 
-An entry is written to a scratch folder, sealed with a manifest of digests, then renamed: a kill leaves no partial
-entry, and of two runs that produce the same entry the second keeps the first's.  An entry that is damaged later fails
-its digests and is produced again.  Scratch folders of killed processes are removed when the next run opens the cache.
+An entry is written to a scratch folder, sealed with a manifest of its key and digests, then renamed: a kill leaves no
+partial entry, and of two runs that produce the same entry the second keeps the first's.  An entry that is damaged, or
+stands under another's key, does not agree with its manifest and is produced again.  Scratch folders of killed
+processes are removed when the next run opens the cache.
 """
 
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,12 +36,15 @@ class Cache:
     scratch: Path | None = None
     """This process's scratch folder, removed at its end."""
 
-    def find(self, kind: str, key: str) -> Path | None:
-        """The entry if it is intact, else `None`; a damaged one is renamed at once, then removed."""
+    def find(self, kind: str, key: str, *, results: Sequence[str] = ()) -> Path | None:
+        """The entry if it is intact, else `None`; a damaged one is renamed at once, then removed.
+
+        results: names, or patterns, of what it must hold.
+        """
         entry = self.root / kind / key
-        if not entry.exists():
+        if not os.path.lexists(entry):
             return None
-        if _is_intact(entry):
+        if _is_intact(entry, kind=kind, key=key, results=results):
             return entry
         hidden = self._begun()
         with suppress(OSError):  # another run saw it too
@@ -62,8 +66,7 @@ class Cache:
         """Seal a folder of `begin` and rename it into place."""
         entry = self.root / kind / key
         try:
-            seal = {path.name: file_digest(path) for path in sorted(folder.iterdir()) if path.is_file()}
-            (folder / MANIFEST).write_text(json.dumps(seal, indent=1))
+            (folder / MANIFEST).write_text(json.dumps({"kind": kind, "key": key, "files": _digests(folder)}, indent=1))
             entry.parent.mkdir(parents=True, exist_ok=True)
             folder.rename(entry)
         except OSError:
@@ -123,13 +126,26 @@ def sources_digest(*paths: Path) -> str:
     return digest.hexdigest()
 
 
-def _is_intact(entry: Path) -> bool:
+def _is_intact(entry: Path, *, kind: str, key: str, results: Sequence[str]) -> bool:
+    """Whether it is what was kept under this key, whole, and its documents can be read."""
     try:
         seal = read_json(entry / MANIFEST)
-        plain = all(Path(name).name == name for name in seal)
-        return bool(seal) and plain and all(file_digest(entry / name) == digest for name, digest in seal.items())
-    except (OSError, ValueError, AttributeError, TypeError):
+        if (seal["kind"], seal["key"]) != (kind, key) or not seal["files"] or seal["files"] != _digests(entry):
+            return False
+        documents = [read_json(entry / name) for name in seal["files"] if "/" not in name and name.endswith(".json")]
+    except (OSError, ValueError, LookupError, TypeError):
         return False
+    return all(isinstance(each, dict) for each in documents) and all(any(entry.glob(name)) for name in results)
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """Of all files in it, by their paths, but for the manifest; a link out of it is no file of it."""
+    inside = folder.resolve()
+    return {
+        path.relative_to(folder).as_posix(): file_digest(path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.resolve().is_relative_to(inside) and path != folder / MANIFEST
+    }
 
 
 def file_digest(path: Path) -> str:

@@ -148,7 +148,7 @@ class _Run:
         """Take cached results of a job's next steps; queue the first step that must be run."""
         try:
             while step := job.step():
-                entry = self.cache.find(step.kind, step.key) if step.key else None
+                entry = self.cache.find(step.kind, step.key, results=step.results) if step.key else None
                 if not entry:
                     self._wait(_Task(job, step))
                     return

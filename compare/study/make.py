@@ -11,8 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
-from compare.query import query_runs
-from compare.query.engine import save_tables
+from compare.query.engine import connect, open_runs, save_tables
 from compare.query.named_queries import list_queries, read_query
 from compare.query.saved import read_source, tables_to_save
 from compare.query.views import tables_read
@@ -171,7 +170,7 @@ def check_data(study: Study) -> None:
 def query_text(study: Study, name: str) -> str:
     """The study's own query of this name, or the one that ships with `compare.query`."""
     path = study.folder / QUERIES / f"{name}.sql"
-    if path.is_file():
+    if path.name == f"{name}.sql" and path.is_file():
         return path.read_text(encoding="utf-8")
     if name not in list_queries():
         raise StudyError(f"no query is named {name}: neither {path} nor one of {', '.join(list_queries())}")
@@ -180,5 +179,7 @@ def query_text(study: Study, name: str) -> str:
 
 def answer_query(study: Study, name: str) -> Answer:
     """The rows of a query over the shipped data."""
-    relation = query_runs(query_text(study, name), study.folder / DATA)
-    return make_answer(name, relation.columns, relation.fetchall())
+    sql = query_text(study, name)
+    with open_runs(connect(), read_source([study.folder / DATA]), sql) as connection:
+        relation = connection.sql(sql)
+        return make_answer(name, relation.columns, relation.fetchall())

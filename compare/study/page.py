@@ -2,7 +2,7 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -24,6 +24,8 @@ _CAPTION = re.compile(r'<p><a id="(table-\d+)"></a>(<strong>Table .*?)</p>\s*(<d
 _LONG_CELL = re.compile(r"<td>(?=[^<]{20})")
 """Of words, which may be broken."""
 _NUMBER = re.compile(r"Table \d+(?=\.)")
+_TAG = re.compile(r'(<(?:a id="(?:figure|table)-\d+"|/a|/?details|/?summary|/?b|/?code)>)')
+"""The HTML that `compare.study.text` writes into Markdown; all other is shown as it was typed."""
 _MARKDOWN_LINK = re.compile(r'(<a href="(?!https?:)[^"#]*\.md(?:#[^"]*)?">.*?)(</a>)', re.DOTALL)
 
 
@@ -31,6 +33,7 @@ def make_page(markdown: str, *, title: str, pictures: Mapping[str, Picture]) -> 
     """One HTML file: pictures are inside, each a link to its file in full size, and nothing is fetched."""
     reader = MarkdownIt("commonmark", {"html": True}).enable("table")
     tokens = reader.parse(markdown)
+    _escape_html(tokens)
     headings = _name_headings(tokens)
     body = reader.renderer.render(tokens, reader.options, {})
     body = _FIGURE.sub(lambda found: _figure(found, pictures), body)
@@ -43,6 +46,16 @@ def make_page(markdown: str, *, title: str, pictures: Mapping[str, Picture]) -> 
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>\n{style}</style></head>\n'
         f"<body>\n{_contents(headings)}\n<main>\n{body}</main>\n</body></html>\n"
     )
+
+
+def _escape_html(tokens: Sequence[Token]) -> None:
+    """A text or a datum may come from others, and a page runs nothing of theirs."""
+    for token in tokens:
+        if token.type in ("html_block", "html_inline"):
+            token.content = "".join(
+                part if _TAG.fullmatch(part) else part.replace("<", "&lt;") for part in _TAG.split(token.content)
+            )
+        _escape_html(token.children or ())
 
 
 @cache
@@ -77,6 +90,8 @@ def _contents(headings: list[tuple[int, str, str]]) -> str:
 
 def _figure(found: re.Match[str], pictures: Mapping[str, Picture]) -> str:
     anchor, path, name, alt, caption = found.groups()
+    if name not in pictures:  # typed by hand
+        return found[0]
     source = b64encode(pictures[name].svg).decode("ascii")
     return (
         f'<figure id="{anchor}"><a href="{path}" aria-label="{anchor.replace("-", " ").capitalize()} in full size">'

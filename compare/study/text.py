@@ -3,17 +3,22 @@
 In the text: `rows("name")` is the answer of queries/name.sql or of a query that ships with `compare.query`; `table`,
 `figure` and `query` show one; `see("name")` names a figure or a table by its number; `claim(condition, "words")` gives
 the words, and is an error where the condition does not hold, so that no sentence outlives its data.
+
+A text may come from others: it is filled in by jinja's sandbox, which reaches these names and no Python.
 """
 
 import re
+import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jinja2 import Environment, StrictUndefined, TemplateError
+from jinja2 import StrictUndefined, TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from compare.render.picture import Picture
 from compare.study.answers import FORMATS, Answer, Row, value_text
 from compare.study.errors import StudyError
+from meshes.process.errors import OneLineError
 
 FIGURES = "figures"
 """The folder of the pictures, beside the text."""
@@ -128,7 +133,7 @@ def claim(condition: object, words: str) -> str:
 
 def render_text(template: str, text: Text) -> str:
     """The Markdown.  Raises `StudyError` for a template that cannot be filled in."""
-    environment = Environment(
+    environment = ImmutableSandboxedEnvironment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False
     )
     environment.filters |= FORMATS
@@ -138,9 +143,25 @@ def render_text(template: str, text: Text) -> str:
     }  # fmt: skip
     try:
         return text.fill_in_numbers(environment.from_string(template).render())
-    except TemplateError as error:
-        line = getattr(error, "lineno", None)
+    except OneLineError:
+        raise
+    except (
+        TemplateError,
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
+        line = getattr(error, "lineno", None) or _line_of(error)
         raise StudyError(f"the text cannot be filled in{f', line {line}' if line else ''}: {error}") from None
+
+
+def _line_of(error: Exception) -> int | None:
+    """Of the template, in which it was raised."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "<template>"]
+    return lines[-1] if lines else None
 
 
 def _cell(name: str, row: Row, bold: Callable[[Row], bool] | None) -> str:

@@ -61,7 +61,7 @@ def compile_all(
     notify: called with number, stage and seconds of each program that is compiled, about ten times a second.
     """
     keys = {number: _key(data, num_devices, topology) for number, data in programs.items()}
-    entries = {number: cache.find(KIND, key) for number, key in keys.items()}
+    entries = {number: cache.find(KIND, key, results=RESULTS) for number, key in keys.items()}
     folders: dict[int, Path] = {}
     try:
         with Pool[int](notify) as pool:

@@ -21,7 +21,9 @@ FEW = {
     "Chakra trace": 150, "network.yml": 60, "system.json": 60, "groups.json": 40,
     "config.json": 100, "safetensors header": 100, "case.json": 100,
     "about.json of a run": 20, "cache manifest": 50, "remedies.json": 30, "sweep.json of an earlier sweep": 20,
-    "report.json of a sweep's case": 5, "converted.json": 50,
+    "report.json of a sweep's case": 5, "converted.json": 50, "cache entry": 100, "query (SQL)": 20,
+    "mark of an export": 100, "text of a study": 100, "workload card (YAML)": 200, "energy coefficients (TOML)": 200,
+    "Chrome trace of many events": 20,
 }  # fmt: skip
 
 

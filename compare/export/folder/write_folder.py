@@ -1,19 +1,21 @@
-"""The folder of an export: written beside its place, then put there whole; another's is never touched."""
+"""The folder of an export: written beside its place, then put there whole; another's files are never touched."""
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from compare.export.folder.errors import ExportError
-from compare.run.folder.replace_folder import swap_folders
+from compare.run.cache import file_digest
+from compare.run.folder.replace_folder import remove_scratch, swap_folders
 from meshes.process import atomic_files
 from meshes.process.documents import read_json
 from meshes.process.errors import MeshError
 
 MARK = "wirediff-export.txt"
-"""What makes a folder an export: JSON, named so that no tool takes it for a trace."""
+"""What makes a folder an export: JSON with a digest of every file, named so that no tool takes it for a trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,9 @@ class ExportFolder:
 
     def finish(self, *, to: str, names: Sequence[str]) -> None:
         """Say what is in it."""
-        (self.path / MARK).write_text(json.dumps({"to": to, "folders": list(names)}, indent=1) + "\n")
+        files = {name: file_digest(self.path / name) for name in sorted(_list_files(self.path))}
+        mark = {"to": to, "folders": list(names), "files": files}
+        (self.path / MARK).write_text(json.dumps(mark, indent=1) + "\n")
 
 
 @contextmanager
@@ -36,6 +40,7 @@ def open_export(place: Path) -> Iterator[ExportFolder]:
     try:
         place = place.resolve()
         _refuse_others(place)
+        remove_scratch(place)
         with atomic_files.new_folder(place.parent, lambda word: f".{place.name}.{word}.part") as beside:
             yield ExportFolder(beside)
             _refuse_others(place)
@@ -48,20 +53,46 @@ def open_export(place: Path) -> Iterator[ExportFolder]:
 
 
 def _refuse_others(place: Path) -> None:
-    """An export may be replaced, if it holds what was written, and nothing else."""
+    """An export may be replaced where each file is one that was written, as it was written."""
     if not place.exists():
         return
     if not place.is_dir():
         raise ExportError(f"{place} is no folder; choose another with --out")
-    names = {path.name for path in place.iterdir()}
-    if not names:
+    found = _list_files(place)
+    if not found:
         return
-    try:
-        written = read_json(place / MARK) if MARK in names else {}
-    except (OSError, MeshError):
-        written = {}
-    folders = written.get("folders") if isinstance(written, dict) else None
-    others = names - {MARK, *(folders if isinstance(folders, list) else ())}
-    if MARK not in names or others:
-        named = ", ".join(sorted(others or names)[:3])
+    written = _read_digests(place)
+    others = [name for name in found if name != MARK and not _is_written(place / name, written.get(name))]
+    if MARK not in found or others:
+        named = ", ".join(sorted(others or found)[:3])
         raise ExportError(f"{place} holds what no export wrote ({named}); choose another with --out")
+
+
+def _is_written(path: Path, digest: object) -> bool:
+    return bool(digest) and path.is_file() and not path.is_symlink() and file_digest(path) == digest
+
+
+def _read_digests(place: Path) -> dict[str, object]:
+    try:
+        mark = read_json(place / MARK)
+    except (OSError, MeshError):
+        return {}
+    files = mark.get("files") if isinstance(mark, dict) else None
+    return files if isinstance(files, dict) else {}
+
+
+def _list_files(place: Path) -> set[str]:
+    """All files below it, links to folders, and folders with nothing in them, by their paths."""
+    return {
+        (Path(at) / name).relative_to(place).as_posix()
+        for at, folders, files in os.walk(place, onerror=_raise)
+        for name in [*files, *(each for each in folders if _is_end(Path(at, each)))]
+    }
+
+
+def _is_end(folder: Path) -> bool:
+    return folder.is_symlink() or not any(folder.iterdir())
+
+
+def _raise(error: OSError) -> None:
+    raise error

@@ -15,6 +15,7 @@ from compare.hlo.emission import megascale
 from compare.hlo.emission.emission_form import find_chain_starts, form_of, kind_of
 from compare.hlo.emission.payload import carried_arrays, payload_bytes, round_half_up, sent_bytes, total_bytes
 from compare.hlo.emission.reducer import reducer_of
+from compare.hlo.emission.shape_rules import check_shapes
 from compare.hlo.provenance.provenance import Provenance
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction
@@ -106,7 +107,8 @@ def _devices(module: Module, axes: Mapping[str, int], ids: Sequence[int]) -> tup
         largest = 0 if axes else max((numbering.largest_id(item) for item in items), default=0)
         mesh = Mesh.of(axes, in_program=None, largest_id=(largest + 1) * slices - 1)
         in_slice, left = divmod(mesh.num_devices, slices)
-        return DeviceNumbering(1, mesh.num_devices) if left else DeviceNumbering(1, in_slice, slices), mesh
+        each, of = (mesh.num_devices, 1) if left else (in_slice, slices)
+        return DeviceNumbering(1, each, of, is_counted=False), mesh
     mesh = Mesh.of(axes, in_program=in_program if axes else in_program * slices, largest_id=0)
     slices = mesh.num_devices // in_program
     return DeviceNumbering(module.replica_count, module.num_partitions, slices, tuple(ids) if slices > 1 else ()), mesh
@@ -243,4 +245,5 @@ def _groups(item: Instruction, kind: str, program: DeviceNumbering) -> tuple[Gro
         groups = megascale.groups_of(item, program)
         return groups, groups
     groups = numbering.groups_of(item, kind, program)
+    check_shapes(item, groups, is_counted=program.is_counted)
     return groups, program.repeat_in_slices(groups)

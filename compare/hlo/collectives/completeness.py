@@ -18,6 +18,7 @@ _USED = re.compile(r"%([A-Za-z0-9_.\-]++)(?! =)")
 
 def check_completeness(module: Module) -> None:
     """Raise `HloError`, naming a line, where a name is used that nothing defines, and where an end has no beginning."""
+    module.check_calls()  # first: what follows goes up the calls
     defined = module.computations.keys()
     for computation in module.computations.values():
         _check_names(computation, defined)

@@ -28,6 +28,9 @@ class DeviceNumbering:
     None: the slices follow each other, and the devices of each are in the order of their numbers.
     """
 
+    is_counted: bool = True
+    """Whether the text gives replicas and partitions; without them its ids are devices."""
+
     def __post_init__(self) -> None:
         if not self.ids:
             return
@@ -95,6 +98,8 @@ def groups_of(item: Instruction, kind: str, program: DeviceNumbering) -> Groups:
     rows = ids_in(item, "replica_groups") if "replica_groups" in item.attributes else ()
     if rows:
         return _spread(rows, item, kind, program)
+    if program.replicas == 1 and program.is_counted and _mode(item, kind) == "replicas":
+        return tuple((device,) for device in range(program.in_slice))  # of one replica each partition is alone
     if program.replicas == 1 or program.partitions == 1:
         return (tuple(range(program.in_slice)),)
     ids = program.partitions if _mode(item, kind) == "partitions" else program.replicas

@@ -45,7 +45,7 @@ def open_replacement(target: Path) -> Iterator[Path]:
             scratch = stack.enter_context(
                 atomic_files.new_folder(target.parent, lambda word: f".{target.name}.{word}.part")
             )
-            _tidy(target)
+            remove_scratch(target)
             cleanup = stack.pop_all()
     except OSError as error:
         raise WorkError(f"cannot write to {target.parent}: {error.strerror or error}") from error
@@ -75,8 +75,8 @@ def _refuse_foreign_folder(target: Path) -> None:
         )
 
 
-def _tidy(target: Path) -> None:
-    """Remove the scratch folders of killed runs beside this target; the only copy of a run is moved back."""
+def remove_scratch(target: Path) -> None:
+    """Remove the scratch folders of killed processes beside this target; the only copy of a folder is moved back."""
 
     def leave(leftover: Path) -> bool:
         if not leftover.name.endswith(_OLD) or target.exists():
@@ -138,7 +138,8 @@ def swap_folders(scratch: Path, target: Path) -> None:
     if _exchange(scratch, target):
         shutil.rmtree(scratch, ignore_errors=True)
         return
-    # No such system call: for a moment there is no folder, but never a partial one; `_tidy` recovers after a kill.
+    # No such system call: for a moment there is no folder, but never a partial one; after a kill `remove_scratch`
+    # recovers it.
     old = scratch.with_name(scratch.name.removesuffix(".part") + _OLD)
     target.rename(old)
     try:

@@ -132,6 +132,9 @@ def _read_node(message: Message) -> TraceNode:
             raise ValueError(f"{words} is a {schema.NODE_TYPES[message.type]} without {name}")
         if not 0 <= numbers[name] <= _LARGEST:
             raise ValueError(f"{words}: {name} is {numbers[name]}")
+    for name in ("num_ops", "tensor_size"):
+        if numbers.get(name, 0) < 0:
+            raise ValueError(f"{words}: {name} is {numbers[name]}, less than nothing")
     if message.id > _LARGEST or message.duration_micros > _LONGEST:
         raise ValueError(f"{words}, which takes {message.duration_micros} us: numbers that are too large")
     return TraceNode(

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
-import yaml
-
 from compare.timing.chakra.custom import read_custom
 from compare.timing.chakra.run_line import RunLine, read_run_line
 from compare.timing.errors import TimingError
@@ -35,10 +33,11 @@ from compare.timing.network.machines.machine import (
 )
 from compare.timing.network.machines.tpu import astra_sim_machine
 from compare.timing.network.machines.words import parse_algorithm, parse_kind
+from compare.timing.yaml_document import YAML_BYTES, parse_yaml
 from meshes.devices.topology import Topology
 from meshes.process.documents import read_json
 from meshes.process.errors import MeshError
-from meshes.process.one_line import one_line, quote
+from meshes.process.one_line import quote
 
 GIB = 2**30
 """ASTRA-sim's GB of a network; those of its memory are 1e9."""
@@ -47,7 +46,6 @@ ENDPOINT = 10
 MEMORY = '{"memory-type": "NO_MEMORY_EXPANSION"}\n'
 _TOPOLOGIES = {RING: "Ring", SWITCH: "Switch", FULLY_CONNECTED: "FullyConnected"}
 _OPTIMIZATIONS = {LOCAL_BW_AWARE: "localBWAware", BASELINE: "baseline"}
-_MOST_YAML = 1 << 16
 _NO_MEMORY = "NO_MEMORY_EXPANSION"
 _SYSTEM = (
     "scheduling-policy", "endpoint-delay", "active-chunks-per-dimension", "preferred-dataset-splits",
@@ -169,15 +167,7 @@ def _naming(path: Path) -> Iterator[None]:
 
 def _read_network(path: Path) -> tuple[Dim, ...]:
     with path.open("rb") as file:
-        text = file.read(_MOST_YAML + 1)
-    try:
-        if len(text) > _MOST_YAML:
-            raise ValueError(f"larger than {_MOST_YAML:,} bytes")
-        table: object = yaml.safe_load(text.decode())
-    except RecursionError:
-        raise TimingError("no YAML that can be read: it is nested too deep") from None
-    except (ValueError, yaml.YAMLError) as error:
-        raise TimingError(f"no YAML: {one_line(error, most=200)}") from None
+        table = parse_yaml(file.read(YAML_BYTES + 1))
     if not isinstance(table, dict):
         raise TimingError("a table with topology, npus_count, bandwidth and latency was expected")
     columns = {}

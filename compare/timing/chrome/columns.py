@@ -14,6 +14,8 @@ from compare.timing.errors import TimingError
 
 MOST_EVENTS = 1 << 22
 """Of one trace, as of one `xplane.pb`."""
+MOST_NAMES = 1 << 20
+"""Events that name a process or a thread, of one trace."""
 MOST_US = 2**63 / 1e3
 """Of a time or duration: nanoseconds have 64 bits."""
 
@@ -76,6 +78,8 @@ class Columns:
     thread_names: dict[tuple[int, int], str] = field(default_factory=dict)
     odd: Counter[str] = field(default_factory=Counter)
     count: int = 0
+    names: int = 0
+    """Events that name a process or a thread."""
 
     def add_all(self, text: TraceText, *, end_near: int | None = None) -> None:
         """All that is left of a trace, or what stands before an event soon behind an offset."""
@@ -168,6 +172,9 @@ class Columns:
     def _set_aside(self, event: Event) -> None:
         """Read the names of processes and threads; count what has no duration."""
         if event.ph == "M":
+            self.names += 1
+            if self.names > MOST_NAMES:
+                raise TimingError(f"the trace names more than {MOST_NAMES:,} processes and threads")
             if event.name == "process_name":
                 self.process_names[event.pid] = _text(event.args.name)
             elif event.name == "thread_name":

@@ -23,6 +23,8 @@ UNPACKING_ERRORS: tuple[type[Exception], ...] = (EOFError, OSError, IsalError)  
 _PIECE = 1 << 18
 _LONGEST = 64 << 20
 """Of what stands before the events, behind them, or of one event."""
+_BLANKS = 4 << 20
+"""Of blanks in a row: a thousandth of them, packed, would be read for a minute."""
 _TRIES = 8
 """Places at which a piece may end; in a string or a nested list all but the last few look like the end of an event."""
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
@@ -121,6 +123,8 @@ class TraceText:
         """What was read and given in no piece."""
         self.about: Known = {}
         """The keys beside `traceEvents`."""
+        self._blanks = 0
+        """How many stand before what is read next."""
         self.is_list = False
         self.is_read = False
         """Whether the last piece was given."""
@@ -160,7 +164,7 @@ class TraceText:
                 if at is not None and (last := self._end_at(len(self._rest) - len(window) + at, odd)):
                     yield last
                     return
-            more = self._file.read(_PIECE)
+            more = self._read()
             self._rest += more
             if not more:
                 yield self._last(self._rest, odd)
@@ -172,6 +176,13 @@ class TraceText:
             if piece is not None:
                 yield piece
                 self._rest = self._rest[size:]
+
+    def _read(self) -> bytes:
+        piece = self._file.read(_PIECE)
+        self._blanks = self._blanks + len(piece) if piece.isspace() else 0
+        if self._blanks > _BLANKS:
+            raise TimingError(f"no JSON of a trace: more than {_BLANKS:,} blanks stand in a row")
+        return piece
 
     def _read_window(self, left: int) -> bytes:
         """Read what is left up to an offset, and the window behind it, which is returned."""
@@ -193,7 +204,7 @@ class TraceText:
         """Up to the list of events; what comes of it is the beginning of that list."""
         head = b""
         while len(head) <= _LONGEST:
-            more = self._file.read(_PIECE)
+            more = self._read()
             head += more
             start = head.lstrip()
             if start[:1] == b"[":

@@ -87,7 +87,7 @@ def _read_row(row: object, component: str, title: str) -> Coefficient:
     units = " or ".join(UNITS[component])
     if "unit" not in row:
         raise TimingError(f"{place}.unit: missing; it is {units}")
-    if row["unit"] not in UNITS[component]:
+    if not isinstance(row["unit"], str) or row["unit"] not in UNITS[component]:
         raise TimingError(f"{place}.unit: {quote(row['unit'])} is no unit of {component}; it is {units}")
     if VALUE not in row:
         raise TimingError(f"{place}.value: missing; a number of {units}")

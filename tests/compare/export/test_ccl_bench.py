@@ -13,6 +13,7 @@ import yaml
 from compare.export.__main__ import main
 from compare.export.ccl_bench import directory, trace
 from compare.export.folder.programs import select_programs
+from compare.export.folder.write_folder import MARK
 from compare.metric.catalog import METRICS
 from compare.metric.errors import NotApplicable
 from compare.metric.subject import Request, read_subject
@@ -21,6 +22,7 @@ from compare.run.folder.load_run import read_run
 from compare.timing.join.profile import read_profile
 from compare.timing.metrics.summary import trace_summary
 from compare.timing.timeline import WORK_COLUMNS
+from meshes.process import atomic_files
 from meshes.process.command_line import run_command
 from tests.places import EXAMPLE
 
@@ -252,6 +254,63 @@ def test_an_export_is_replaced_and_anything_else_refused(tmp_path, out, capsys):
     assert sorted(path.name for path in (tmp_path / "again").iterdir()) == mixed
     assert [path.name for path in (tmp_path / "other").iterdir()] == ["thesis.tex"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "file", "other"]
+
+
+def spoil(place, how):
+    match how:
+        case "a note":
+            (place / NAME / "my-notes.txt").write_text("mine")
+        case "a folder of notes":
+            (place / NAME / "mine/deep").mkdir(parents=True)
+        case "a link":
+            (place / NAME / "mine").symlink_to(place.parent)
+        case "a changed card":
+            with (place / NAME / f"{NAME}.yaml").open("a") as card:
+                card.write("# mine\n")
+        case "a link in a file's place":
+            (place / NAME / f"{NAME}.yaml").rename(place.parent / "card")
+            (place / NAME / f"{NAME}.yaml").symlink_to(place.parent / "card")
+        case "a forged mark":
+            (place / "precious").mkdir()
+            (place / "precious/thesis.tex").write_text("mine")
+            mark = json.loads((place / MARK).read_text())
+            mark["folders"].append("precious")
+            (place / MARK).write_text(json.dumps(mark))
+        case "a mark of an earlier version":
+            (place / MARK).write_text(json.dumps({"to": "ccl-bench", "folders": [NAME]}))
+
+
+@pytest.mark.parametrize(
+    ("how", "named"),
+    {
+        "a note": f"{NAME}/my-notes.txt", "a folder of notes": f"{NAME}/mine/deep", "a link": f"{NAME}/mine",
+        "a changed card": f"{NAME}/{NAME}.yaml", "a link in a file's place": f"{NAME}/{NAME}.yaml",
+        "a forged mark": "precious/thesis.tex", "a mark of an earlier version": f"{NAME}/{NAME}.yaml",
+    }.items(),
+)  # fmt: skip
+def test_what_the_user_has_in_an_export_stays_and_is_named(tmp_path, out, capsys, how, named):
+    place = tmp_path / "again"
+    shutil.copytree(out, place)
+    spoil(place, how)
+    before = {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
+    assert export(place) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "holds what no export wrote" in line
+    assert named in line
+    assert {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")} == before
+
+
+def test_a_killed_export_s_folder_goes_with_the_next_one(tmp_path, out):
+    shutil.copytree(out, tmp_path / ".new.0123.part")
+    (tmp_path / ".other.0123.part").mkdir()
+    with atomic_files.new_folder(tmp_path, lambda word: f".new.{word}.part") as alive:
+        assert export(tmp_path / "new") == 0
+        assert sorted(path.name for path in tmp_path.iterdir()) == sorted([alive.name, ".other.0123.part", "new"])
+
+
+def test_the_path_that_is_printed_moves_no_cursor(tmp_path, capsys):
+    assert export(tmp_path / "a\x1b[31m") == 0
+    assert capsys.readouterr().out == f"{tmp_path}/a\N{REPLACEMENT CHARACTER}[31m/{NAME}\n"
 
 
 def test_an_error_leaves_nothing(tmp_path, monkeypatch, capsys):

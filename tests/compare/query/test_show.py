@@ -1,6 +1,8 @@
 """Answers as lines of a terminal."""
 
-from compare.query.show import table_lines
+import duckdb
+
+from compare.query.show import print_csv_rows, table_lines
 
 COLUMNS = ["phase", "step_wire_bytes", "step_ns", "overlap", "sp", "devices"]
 ROWS = [
@@ -69,3 +71,12 @@ def test_what_a_program_wrote_cannot_move_the_cursor():
 
 def test_a_table_without_rows_has_its_columns():
     assert list(table_lines(["arm", "cell"], [], width=80)) == ["arm  cell", "─────────"]
+
+
+def test_nor_can_the_name_of_a_column():
+    assert next(table_lines(["a\x1b[31mb"], [(1,)], width=80)) == "a�[31mb"
+
+
+def test_csv_on_a_terminal_keeps_lines_and_tabs_and_no_codes(capsys):
+    print_csv_rows(duckdb.connect(), """select e'a\\x1b[31m\\n\\tb' || chr(155) as "c\x1b[0m", ['\x07'] as d""")
+    assert capsys.readouterr().out == 'c�[0m,d\n"a�[31m\n\tb�","[""\\u0007""]"\n'

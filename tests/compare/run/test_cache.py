@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -44,7 +45,53 @@ DAMAGE = [
     lambda entry: (entry / "manifest.json").write_text("{}"),
     lambda entry: (entry / "manifest.json").write_text("[1]"),
     lambda entry: os.truncate(entry / "program.mlirbc", 3),
+    lambda entry: (entry / "more.txt").write_text("of nobody"),
+    lambda entry: (shutil.rmtree(entry), entry.write_text("a file")),
+    lambda entry: (shutil.rmtree(entry), entry.symlink_to("nowhere")),
+    lambda entry: ((entry / "about.json").unlink(), (entry / "about.json").mkdir()),
 ]
+
+
+def test_an_entry_under_another_key_or_kind_is_not_believed(tmp_path):
+    cache = Cache(tmp_path)
+    entry = keep_entry(cache)
+    for kind, key in (("program", "other"), ("compiled", "k")):
+        shutil.copytree(entry, tmp_path / kind / key)
+        assert cache.find(kind, key) is None
+        assert not (tmp_path / kind / key).exists()
+    assert cache.find("program", "k") == entry
+    (tmp_path / "program/link").symlink_to(entry)
+    assert cache.find("program", "link") is None
+    assert cache.find("program", "k") == entry
+
+
+def test_an_entry_that_lacks_a_result_is_made_anew_though_its_manifest_agrees(tmp_path):
+    cache = Cache(tmp_path)
+    entry = keep_entry(cache)
+    assert cache.find("program", "k", results=("about.json", "*.mlirbc")) == entry
+    assert cache.find("program", "k", results=("about.json", "optimized.hlo.gz")) is None
+    assert not entry.exists()
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a": ' * 100_000, "[]", "", "{", '{"a": 1e999}'])
+def test_an_entry_whose_documents_cannot_be_read_is_made_anew_though_its_manifest_agrees(tmp_path, text):
+    cache = Cache(tmp_path)
+    folder = cache.begin()
+    (folder / "about.json").write_text(text)
+    entry = cache.keep(folder, kind="program", key="k")
+    assert cache.find("program", "k") is None
+    assert not entry.exists()
+
+
+def test_a_file_in_a_folder_of_an_entry_is_sealed_too(tmp_path):
+    cache = Cache(tmp_path)
+    folder = cache.begin()
+    (folder / "libtpu").mkdir()
+    (folder / "libtpu/libtpu.so").write_text("made once")
+    entry = cache.keep(folder, kind="libtpu", key="k")
+    assert cache.find("libtpu", "k") == entry
+    (entry / "libtpu/libtpu.so").write_text("made 0nce")
+    assert cache.find("libtpu", "k") is None
 
 
 @pytest.mark.parametrize("damage", DAMAGE)

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from compare.query import query_runs
+from compare.query.errors import QueryError
 from compare.study.errors import StudyError
-from compare.study.make import save_data, save_traces
+from compare.study.make import answer_query, save_data, save_traces
 from compare.study.spec import Study, read_study
 from tests.compare.query.run_folders import write_run
 from tests.places import ROOT
@@ -67,6 +68,30 @@ def test_the_data_are_of_the_combinations_that_the_file_asks_for(tmp_path: Path)
         ("both", "ep8", "refused", None, None, None),
         ("decode-alone", "tp8", "done", "tiny-tp8", 4.0, True),
     ]
+
+
+def test_a_query_of_a_study_writes_nothing_and_lies_in_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "study/queries").mkdir(parents=True)
+    study, runs = write_study(tmp_path / "study"), tmp_path / "runs"
+    (runs / "both/b8-s128").mkdir(parents=True)
+    (runs / "decode-alone/b8-s128").mkdir(parents=True)
+    write_sweep(runs / "both/b8-s128", dp2tp4="done")
+    write_sweep(runs / "decode-alone/b8-s128", tp8="done")
+    save_data(study, runs)
+    outside = tmp_path / "outside.csv"
+    writes = (
+        f"copy (select 1) to '{outside}'",
+        "delete from runs returning run",
+        "update runs set run = '' returning run",
+    )
+    for number, sql in enumerate(writes):
+        (tmp_path / f"study/queries/q{number}.sql").write_text(f"with x as ({sql}) select * from x")
+        with pytest.raises(QueryError):
+            answer_query(study, f"q{number}")
+    (tmp_path / "secret.sql").write_text("select 1 as a")
+    with pytest.raises(StudyError, match=r"no query is named \.\./\.\./secret"):
+        answer_query(study, "../../secret")
+    assert not outside.exists()
 
 
 def test_a_step_in_two_groups_would_count_twice_and_is_refused(tmp_path: Path) -> None:

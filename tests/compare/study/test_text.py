@@ -1,5 +1,6 @@
 """The text of a study: numbers come from rows, and no sentence outlives its data."""
 
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -51,14 +52,42 @@ def test_rows_are_chosen_by_value_by_list_and_by_size():
         ('{{ rows("moves").one(mesh="dp2tp4").bytes }}', "no column bytes; it has mesh, phase, wire_bytes, step_ns"),
         ('{{ rows("moves").where(mesh="dp2tp4").highest("step_ns").mesh }}', "has no row with a value of step_ns"),
         ('{{ figure("circles") }}', "no figure is named circles; there are moves"),
-        ("{{ wire_bytes }}", "the text cannot be filled in: 'wire_bytes' is undefined"),
+        ("{{ wire_bytes }}", "the text cannot be filled in, line 1: 'wire_bytes' is undefined"),
         ("{% if %}", "the text cannot be filled in, line 1"),
+        ("\n{{ 1 / 0 }}", "the text cannot be filled in, line 2: division by zero"),
+        ("{{ 1 + 'a' }}", "the text cannot be filled in, line 1: unsupported operand"),
+        ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "filled in, line 1: maximum recursion depth"),
+        ("{{ [1][2:'a'] }}", "the text cannot be filled in, line 1: slice indices"),
+        ('{{ "%d" | format("x") }}', "the text cannot be filled in, line 1: %d format"),
+        ("{{ range(10**9) | list }}", "the text cannot be filled in, line 1: Range too big"),
     ],
 )  # fmt: skip
 def test_what_the_data_do_not_give_is_an_error(template, said):
     with pytest.raises(StudyError) as refused:
         fill_in(template)
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "cycler.__init__.__globals__.os.popen('touch pwned').read()",
+        "self.__init__.__globals__.__builtins__.open('pwned', 'w').write('x')",
+        "().__class__.__mro__[1].__subclasses__()",
+        "table.__func__.__globals__.re",
+        "rows.__wrapped__.__globals__",
+        "'{0.__class__.__init__.__globals__}'.format(cycler)",
+        "('{0.__class__}' | attr('format'))(table)",
+        "claim | attr('__globals__')",
+        "lipsum.__globals__['os'].getcwd()",
+        'rows("moves").rows[0].values.update(mesh="x")',
+    ],
+)
+def test_a_text_of_others_runs_no_python(code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StudyError, match="the text cannot be filled in"):
+        fill_in(f"{{{{ {code} }}}}")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_claim_stands_while_its_data_say_so():
@@ -172,3 +201,40 @@ def test_the_page_fetches_nothing_and_links_its_pictures_in_full_size():
         in page
     )
     assert "http" not in page
+
+
+HTML = """# T
+
+<script>document.title = "x"</script> <img src=x onerror="document.title=1"> <b onclick="x">y</b>
+
+<details open ontoggle="alert(1)">
+
+<a id="table-1" onclick="x"></a> <a id="x"></a> [y](javascript:alert(1)) <svg/onload=alert(1)> <style>p {}</style>
+<!-- <b> --> <?php ?> <![CDATA[<i>]]>
+
+| a |
+|---|
+| <iframe src="x"></iframe> |
+
+<a id="figure-7"></a>[![c](figures/none.svg)](figures/none.svg)
+
+**Figure 7.** c
+"""
+
+
+def test_a_page_has_no_html_but_that_of_its_tables_and_figures():
+    page = make_page(HTML, title="T <b>", pictures={})
+    tags = set(re.findall(r"<[^>]*>", page.partition("<main>")[2]))
+    assert not {
+        tag
+        for tag in tags
+        if re.search(r"script|<img src=x|onclick|ontoggle|onload|iframe|<style|<!--|<\?|CDATA|javascript", tag)
+    }
+    for shown in (
+        "&lt;script>",
+        "&lt;img src=x",
+        '&lt;details open ontoggle="alert(1)">',
+        "&lt;iframe",
+        "&lt;!-- <b> --&gt;",
+    ):
+        assert shown in page.replace("--> &lt;?php", "--&gt; &lt;?php"), shown

@@ -47,8 +47,18 @@ def test_with_replicas_and_partitions_the_channel_decides(opcode, attributes, gr
     assert groups_of(item(opcode, attributes), opcode, FOUR) == groups
 
 
-@pytest.mark.parametrize("program", [DeviceNumbering(8, 1), DeviceNumbering(1, 8)])
-@pytest.mark.parametrize("more", ["", "channel_id=1, ", "channel_id=1, use_global_device_ids=true, "])
+@pytest.mark.parametrize(
+    ("program", "more"),
+    [
+        (DeviceNumbering(8, 1), ""),
+        (DeviceNumbering(8, 1), "channel_id=1, "),
+        (DeviceNumbering(8, 1), "channel_id=1, use_global_device_ids=true, "),
+        (DeviceNumbering(1, 8), "channel_id=1, "),
+        (DeviceNumbering(1, 8), "channel_id=1, use_global_device_ids=true, "),
+        (DeviceNumbering(1, 8, is_counted=False), ""),
+        (DeviceNumbering(1, 8), ""),  # ids that no replica has: XLA refuses them, and no compiler writes them
+    ],
+)
 def test_with_only_one_of_them_ids_are_devices(program, more):
     found = groups_of(item("all-reduce", more + "replica_groups={{0,1,2,3},{4,5,6,7}}"), "all-reduce", program)
     assert found == ((0, 1, 2, 3), (4, 5, 6, 7))
@@ -56,8 +66,20 @@ def test_with_only_one_of_them_ids_are_devices(program, more):
 
 def test_no_groups_are_all_devices():
     everyone = ((0, 1, 2, 3, 4, 5, 6, 7),)
-    for attributes in ("replica_groups={}", "dimensions={0}", "channel_id=1, replica_groups={}"):
-        assert groups_of(item("all-reduce", attributes), "all-reduce", DeviceNumbering(1, 8)) == everyone
+    for program in (DeviceNumbering(8, 1), DeviceNumbering(1, 8, is_counted=False)):
+        for attributes in ("replica_groups={}", "dimensions={0}", "channel_id=1, replica_groups={}"):
+            assert groups_of(item("all-reduce", attributes), "all-reduce", program) == everyone
+    assert (
+        groups_of(item("all-reduce", "channel_id=1, replica_groups={}"), "all-reduce", DeviceNumbering(1, 8))
+        == everyone
+    )
+
+
+def test_without_a_channel_no_groups_are_all_replicas():
+    """XLA's GetCollectiveOpGroupMode: kCrossReplica.  Of one replica each of eight partitions is alone."""
+    program, alone = DeviceNumbering(1, 8), tuple((device,) for device in range(8))
+    for attributes in ("replica_groups={}", "dimensions={0}", "replica_groups={{0}}"):
+        assert groups_of(item("all-reduce", attributes), "all-reduce", program) == alone
 
 
 def test_a_channel_and_one_replica_is_all_of_its_partitions():

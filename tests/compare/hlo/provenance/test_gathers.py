@@ -1,5 +1,6 @@
 """What a gather is for: the operand of a product, or the other half of a sum that was scattered."""
 
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -169,8 +170,9 @@ condition {{
 
 
 def carry(*lines):
-    """The operand of the all-to-all of `d`."""
-    name = f"g = f32[8,32]{{1,0}} all-to-all(d), dimensions={{0}}, {ALL}"
+    """The operand of the all-to-all of `d`, the last line."""
+    shape = re.match(r"d = (\S+) ", lines[-1])[1]
+    name = f"g = {shape} all-to-all(d), dimensions={{0}}, {ALL}"
     return rows(*lines, name)["g"].operands[0]
 
 

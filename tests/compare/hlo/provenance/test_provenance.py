@@ -1,5 +1,7 @@
 """Where a collective's data comes from and goes to, in programs of a few lines."""
 
+import re
+
 import pytest
 
 from compare.hlo.collectives.collectives import collectives
@@ -20,8 +22,9 @@ def entry(*lines):
 
 
 def carry(*lines, computations="", **more):
-    """The operand of the all-gather of `d`."""
-    (row,) = rows(computations + entry(*lines, f"g = f32[32]{{0}} all-gather(d), dimensions={{0}}, {ALL}"), **more)
+    """The operand of the all-reduce of `d`, the last line: its result is shaped as `d`."""
+    shape = re.match(r"d = (\S+) ", lines[-1])[1]
+    (row,) = rows(computations + entry(*lines, f"g = {shape} all-reduce(d), {REDUCE}"), **more)
     return row.operands[0]
 
 

@@ -100,6 +100,29 @@ def test_damage_is_one_error_that_names_a_line(was, now, said):
     assert "\n" not in str(error.value)
 
 
+PROGRAM_OF_START = """HloModule m, num_partitions=8
+
+add {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT z = f32[] add(x, y)
+}
+
+ENTRY main {
+  p = f32[8]{0} parameter(0)
+  s = f32[8]{0} all-reduce-start(p), channel_id=1, replica_groups={{0,1,2,3,4,5,6,7}}, to_apply=add
+  ROOT d = f32[8]{0} all-reduce-done(s)
+}
+"""
+
+
+def test_a_sum_whose_reduction_is_its_own_computation_is_refused():
+    text = PROGRAM_OF_START.replace("to_apply=add", "to_apply=main")
+    assert len(rows(PROGRAM_OF_START)) == 1
+    with pytest.raises(HloError, match=r"line \d+: .*the computation 'main' leads back to itself"):
+        rows(text)
+
+
 def test_a_computation_that_calls_itself_is_refused():
     cycle = PROGRAM.replace("negate(p.1)", "call(p.1), to_apply=right")
     cycle = cycle.replace(

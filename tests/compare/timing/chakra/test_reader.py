@@ -19,6 +19,7 @@ from tests.compare.timing.chakra.files import (
     write_file,
     write_trace,
 )
+from tests.compare.timing.chakra.wire import INT64
 from tests.places import EXAMPLE
 
 PAIR = {"1": [0, 1]}
@@ -65,6 +66,13 @@ def test_a_trace_of_others_has_ticks_of_1_ns_and_its_own_ids(tmp_path):
         ("all-reduce", 64, ((0, 1),)), ("collective-permute", 8, ((0, 1),))
     ]  # fmt: skip
     assert list(list_partners(graph, 0, 2)) == [1]
+
+
+@pytest.mark.parametrize("name", ["num_ops", "tensor_size"])
+def test_a_node_does_not_do_less_than_nothing(tmp_path, name):
+    write_trace(tmp_path, [[node(1, 4, duration=5, attributes=[attribute(name, INT64, 2**64 - 7)])]])
+    with pytest.raises(TimingError, match=rf"\.0\.et node 1 'n1': {name} is -7, less than nothing"):
+        read_trace(tmp_path)
 
 
 @pytest.mark.parametrize("value", [3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25])

@@ -2,11 +2,12 @@
 
 import gzip
 import json
+import time
 
 import pytest
 
+from compare.timing.chrome import columns, pieces
 from compare.timing.chrome import events as events_of
-from compare.timing.chrome import pieces
 from compare.timing.chrome.columns import Columns
 from compare.timing.chrome.space import read_trace
 from compare.timing.errors import TimingError
@@ -286,6 +287,31 @@ def test_what_is_no_trace_is_one_line_that_names_the_file(tmp_path, text, compla
         read_profile([path], axes={})
     assert complaint in str(caught.value)
     assert "host.trace.json" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "before", ["", '{"traceEvents": [', '{"traceEvents": [{"ph": "X", "ts": 1, "dur": 1}', '[{"ph": "X"']
+)
+def test_half_a_gigabyte_of_blanks_is_refused_within_seconds(tmp_path, before):
+    path = tmp_path / "a.trace.json.gz"
+    packed = [gzip.compress(each.encode(), 1) for each in (before, " " * (8 << 20))]
+    path.write_bytes(packed[0] + packed[1] * 64)  # a gzip file may have several parts
+    begun = time.process_time()
+    with pytest.raises(TimingError, match="more than 4,194,304 blanks stand in a row"):
+        read_profile([path], axes={})
+    assert time.process_time() - begun < 5
+
+
+def test_a_trace_of_names_alone_is_refused_soon(tmp_path, monkeypatch):
+    monkeypatch.setattr(columns, "MOST_NAMES", 3)
+    event = '{"ph": "X", "ts": 1, "dur": 1, "pid": 1, "tid": 1, "name": "a"}'
+    for count in (3, 4):
+        path = tmp_path / f"{count}.trace.json"
+        path.write_text(f'[{event}, {", ".join(["""{"ph": "M", "name": "process_name", "pid": 1}"""] * count)}]')
+    with (tmp_path / "3.trace.json").open("rb") as file:
+        assert len(events_of.read_events(file).kind) == 1
+    with pytest.raises(TimingError, match="names more than 3 processes and threads"):
+        read_profile([tmp_path / "4.trace.json"], axes={})
 
 
 def test_a_process_of_the_cpu_leaves_other_peoples_devices_as_they_are(tmp_path):

@@ -207,6 +207,9 @@ def test_a_users_file_replaces_what_it_names(tmp_path):
 WRONG = [
     ({"energy": {"static": {"value": -1, "unit": "W"}}}, r"energy\.static\.value: -1 is negative"),
     ({"energy": {"static": {"value": 9}}}, r"energy\.static\.unit: missing; it is W$"),
+    ({"energy": {"static": {"value": 95, "unit": [1]}}}, r"energy\.static\.unit: \[1\] is no unit of static; it is W"),
+    ({"energy": {"static": {"value": 95, "unit": {"a": 1}}}},
+     r"energy\.static\.unit: {'a': 1} is no unit of static; it is W"),
     ({"energy": {"memory": {"value": 9, "unit": "W"}}},
      r"energy\.memory\.unit: 'W' is no unit of memory; it is pJ/bit or pJ/byte"),
     ({"energy": {"hbm": {"value": 9, "unit": "W"}}}, r"energy\.hbm: unknown key; known are matrix, vector"),

@@ -1,0 +1,155 @@
+"""Readers of what people pass on to others: queries, studies, exports, cards, coefficients, cache entries, traces."""
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.fuzz import mutate
+from compare.export.folder.write_folder import MARK, open_export
+from compare.metric.card import read_card
+from compare.query.engine import answer_question
+from compare.query.runs import read_runs
+from compare.run.cache import Cache
+from compare.study.answers import make_answer
+from compare.study.page import make_page
+from compare.study.text import Text, render_text
+from compare.timing.energy.power_file import read_power
+from tests.compare.query.run_folders import write_run
+from tests.compare.timing.chrome.traces import Trace, all_reduce
+
+CARD = """
+version: 1
+workload:
+  model: {phase: inference, granularity: model_fwd}
+  data: {batch_size: 8, seq_len: 1024, output_len: 128}
+  hardware:
+    xpu_spec: {type: TPU, total_count: 8}
+metric_source: {traces: [json]}
+"""
+
+POWER = """
+name = "our pod"
+generation = "v5e"
+[energy.static]
+value = 95
+low = 90
+high = 101
+unit = "W"
+source = "power meter"
+standing = "measured"
+[energy.memory]
+value = 12.5
+unit = "pJ/bit"
+"""
+
+SQL = (
+    "with x as (copy (select 1) to '{0}/run/report.json') select * from x, totals",
+    "with x as (insert into runs (run) values ('x') returning run) select arm, count(*) from totals group by all",
+    "select * from read_csv('{0}/secret.csv'), runs where run like 'r%'",
+    "from 'runs://{0}/secret.csv' select word; select * from glob('{0}/*')",
+    "attach '{0}/new.db' as other; from totals select phase",
+)
+"""With a place for the folder in which a run and a secret lie."""
+
+TEMPLATE = (
+    '{% set row = rows("moves").one(mesh="tp8") %}{{ row.wire_bytes | bytes }} {{ table(rows("moves"), {"mesh": "a"},'
+    ' name="a", caption="A.") }} {{ see("a") }} {{ claim(row.wire_bytes > 1, "much <b>moves</b>") }}',
+    "{% for row in rows('moves') %}* {{ row.mesh }}: {{ cycler.__init__ }} {{ ().__class__ }}\n{% endfor %}",
+)
+
+
+def read_card_of(path: Path) -> object:
+    card = read_card(path.parent)
+    return card and card.number("workload", "data", "batch_size")
+
+
+def ask(given: str, folder: Path, *, wrong: Callable[[str], Exception]) -> object:
+    """A query that changes or shows what is not the run's is a finding."""
+    home = folder / "asked"
+    if not home.exists():
+        write_run(home / "run")
+        (home / "secret.csv").write_text("word\ngone-42\n")
+    before = {path: path.stat().st_mtime_ns for path in sorted(home.rglob("*"))}
+    rows: list[Any] = []
+    try:
+        answer_question(read_runs([home / "run"]), given.replace("{0}", str(home)),
+                        lambda connection, sql: rows.extend(connection.execute(sql).fetchmany(1000)))  # fmt: skip
+    finally:
+        if before != {path: path.stat().st_mtime_ns for path in sorted(home.rglob("*"))}:
+            raise wrong("a query changed a file")
+        if "gone-42" in str(rows):
+            raise wrong("a query read what is not its run's")
+    return rows
+
+
+def export_again(given: str, folder: Path, *, wrong: Callable[[str], Exception]) -> object:
+    """An export onto one whose mark was damaged: the user's file stays, or nothing happens."""
+    place = folder / "export"
+    shutil.rmtree(place, ignore_errors=True)
+    with open_export(place) as first:
+        (first.path / "program").mkdir()
+        (first.path / "program/a.json").write_text("{}")
+        first.finish(to="chakra", names=["program"])
+    (place / "program/notes.txt").write_text("mine")
+    (place / MARK).write_bytes(given.encode(errors="surrogatepass"))
+    try:
+        with open_export(place) as again:
+            again.finish(to="chakra", names=[])
+    finally:
+        if not (place / "program/notes.txt").exists():
+            raise wrong("an export removed a file of the user's")
+    return None
+
+
+def mark() -> list[str]:
+    digest = "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"  # of `{}`
+    files = {"program/a.json": digest, "program/notes.txt": digest}
+    return [json.dumps({"to": "chakra", "folders": ["program"], "files": files})]
+
+
+def find_damaged(given: bytes, folder: Path, *, wrong: Callable[[str], Exception]) -> object:
+    """An entry of which a file was damaged is made anew, whatever the damage."""
+    shutil.rmtree(folder / "cache", ignore_errors=True)
+    cache = Cache(folder / "cache")
+    out = cache.begin()
+    (out / "about.json").write_bytes(entry()[0])
+    place = cache.keep(out, kind="program", key="k")
+    (place / "about.json").write_bytes(given)
+    found = cache.find("program", "k", results=("about.json",))
+    if found and given != entry()[0]:
+        raise wrong("a damaged entry was believed")
+    return found
+
+
+def entry() -> list[bytes]:
+    return [b'{"status": "ok", "seconds": {"import": 1.5}}']
+
+
+def fill_in(given: str, _: Path) -> object:
+    rows = make_answer("moves", ("mesh", "wire_bytes"), [("tp8", 7), ("<script>", None)])
+    text = Text(answers={"moves": rows}.__getitem__, sql=str, names=(), draw=lambda name: None, own=(), data="x/data")  # type: ignore[arg-type,return-value]
+    return make_page(render_text(given, text), title="T", pictures={})
+
+
+def template(given: str, rng: random.Random) -> str:
+    """Without loops that may take for ever: the words of a text alone."""
+    return mutate.text(given, rng).replace("range", "rows")
+
+
+def long_trace() -> list[str]:
+    """Forty events, where `Chrome trace` has seven."""
+    trace = Trace()
+    for device in range(2):
+        for step in range(6):
+            trace.step(device, step, 20 * step, 10)
+            trace.op(device, "fusion.2", 20 * step, 6, "loop fusion", bytes_accessed="4096", run_id=str(step))
+            trace.op(device, "all-reduce.1", 20 * step + 6, 3, "all-reduce", long_name=all_reduce(1, 9, "{{0,1}}"))
+    trace.host("step", 0, 11, step_num="0")
+    return [trace.text()]
+
+
+def read_coefficients(path: Path) -> object:
+    return read_power(path, generation="v5e")

@@ -1,0 +1,100 @@
+"""Whether a collective's results fit its operands, by the rules of XLA's verifier (hlo_verifier.cc).
+
+XLA's parser does not verify, and a text that was edited or damaged gives bytes that nobody sends.
+"""
+
+from collections.abc import Sequence
+from math import ceil
+
+from compare.hlo.devices.groups import Groups
+from compare.hlo.text.attributes import split_top
+from compare.hlo.text.instruction import Instruction
+from compare.hlo.text.shapes import Array, Shape, arrays
+
+_DIM_KEY = "dimensions"
+_SAME = ("all-reduce", "collective-permute", "collective-broadcast", "all-to-all")
+"""Kinds whose results are shaped as their operands."""
+
+
+def check_shapes(item: Instruction, groups: Groups, *, is_counted: bool) -> None:
+    """Raise `HloError` where a result doesn't fit its operand.
+
+    is_counted: whether the text gives replicas and partitions, without which only global ids say how large groups are.
+    What has no results of its own (a send), and a permute in place, which moves windows, are not looked at.
+    """
+    kind = item.opcode.removesuffix("-start")
+    operands, results = _operands(item), _results(item, kind)
+    if kind == "ragged-all-to-all":
+        operands = operands[1:2]
+    elif "slice_sizes" in item.attributes or not operands or not results:
+        return
+    if len(operands) != len(results):
+        raise item.error(f"its {len(operands)} operands and {len(results)} results are not one to one")
+    split = _split_dim(item, kind, operands)
+    is_known = is_counted or item.attributes.get("use_global_device_ids") == "true"
+    sizes = {len(group) for group in groups if is_known} or {1}
+    for operand, result in zip(operands, results, strict=True):
+        if operand.dtype != result.dtype and not (_is_float(operand) and _is_float(result)):
+            raise item.error(f"its operand is {operand.dtype} and its result {result.dtype}")
+        if not any(_fits(operand.dims, result.dims, kind=kind, split=split, size=size) for size in sizes):
+            raise item.error(
+                f"its result {_dims(result)} does not fit its operand {_dims(operand)} in groups of "
+                f"{' and '.join(map(str, sorted(sizes)))}"
+            )
+
+
+def _operands(item: Instruction) -> list[Array]:
+    """Of each operand its array; none where one is a tuple, or is not in the text."""
+    shapes = [operand.shape for operand in item.operands]
+    if len(shapes) != len(split_top(item.arguments)):
+        return []
+    return [shape for shape in shapes if isinstance(shape, Array)] if all(map(_is_array, shapes)) else []
+
+
+def _results(item: Instruction, kind: str) -> list[Array]:
+    """Of a start that keeps its operands in its tuple, the second part; of another its whole shape."""
+    shape = item.shape
+    if item.opcode.endswith("-start") and not isinstance(shape, Array) and len(shape) > 1:
+        # The start of a TPU's all-reduce has its results alone.
+        keeps_operands = not isinstance(shape[0], Array) or len(shape) == 2 * len(item.operands)
+        shape = shape[1] if keeps_operands or kind != "all-reduce" else shape
+    return arrays(shape)
+
+
+def _split_dim(item: Instruction, kind: str, operands: Sequence[Array]) -> int | None:
+    """The dim along which it gathers or scatters; of an all-to-all, along which it splits one array."""
+    if kind not in ("all-gather", "reduce-scatter", "all-to-all") or _DIM_KEY not in item.attributes:
+        return None
+    text = item.attributes[_DIM_KEY].strip("{} ")
+    if not (text.isascii() and text.isdigit()) or any(int(text[:9]) >= len(operand.dims) for operand in operands):
+        raise item.error(f"dimensions={{{text[:20]}}} is no dim of its operand")
+    return int(text)
+
+
+def _fits(operand: tuple[int, ...], result: tuple[int, ...], *, kind: str, split: int | None, size: int) -> bool:
+    if len(operand) != len(result):
+        return False
+    if kind in ("all-gather", "reduce-scatter"):
+        small, large = (operand, result) if kind == "all-gather" else (result, operand)
+        dims = range(len(small)) if split is None else [split]
+        return any(_is_divided(small, large, dim=dim, size=size) for dim in dims)
+    return operand == result
+
+
+def _is_divided(small: tuple[int, ...], large: tuple[int, ...], *, dim: int, size: int) -> bool:
+    """As XLA: the last part may be padded; groups of one are also those of a text without a number of devices."""
+    others = all(a == b for at, (a, b) in enumerate(zip(small, large, strict=True)) if at != dim)
+    return others and (size == 1 or ceil(large[dim] / max(small[dim], 1)) == size or small[dim] == large[dim] == 0)
+
+
+def _is_float(array: Array) -> bool:
+    """XLA's verifier lets a compiler choose the precision of a result; libtpu writes a sum of f32 as bf16."""
+    return array.dtype.startswith(("f", "bf"))
+
+
+def _is_array(shape: Shape) -> bool:
+    return isinstance(shape, Array)
+
+
+def _dims(array: Array) -> str:
+    return f"{array.dtype}[{','.join(map(str, array.dims))}]"
