@@ -97,10 +97,14 @@ def find_programs(arm, phase):
 
 
 @pytest.mark.parametrize(("arm", "phase", "nodes"), [
-    ("jax", "decode", 344), ("jax", "prefill", 344), ("torchxla", "decode", 903), ("torchxla", "prefill", 984)
+    ("jax", "decode", 344), ("jax", "prefill", 344), ("torchxla", "decode", 823), ("torchxla", "prefill", 984)
 ])  # fmt: skip
 def test_a_rank_has_as_many_nodes_as_another_exporter_gave_it(out, arm, phase, nodes):
-    """Counted from the events table by a program that shares nothing with this one."""
+    """Counted from the events table by a program that shares nothing with this one.
+
+    TorchXLA's decode was compiled again since, with one asynchronous gather a layer and tick in place of two: 80 fewer waits,
+    which part the compute around them.
+    """
     assert {len(found) for _, found in files(out, arm, phase)} == {nodes}
 
 
