@@ -65,8 +65,7 @@ def _parser() -> Parser:
     )  # fmt: skip
     parser.add_argument(
         "--topology", metavar="NAME", default="",
-        help="of --time: the TPU slice that the program was compiled for, like v6e:2x4, where that is not recorded "
-        "(--mesh tp8@v6e:2x4 says it, too)",
+        help="of --time: the TPU slice that the program was compiled for, if not recorded, as in --mesh tp8@v6e:2x4",
     )  # fmt: skip
     parser.add_argument(
         "--sort", choices=("program", "step"),
