@@ -159,7 +159,7 @@ def test_the_program_of_another_step_is_left_out(out):
     read, without = (read_profile([trace], axes=axes, hlo=module) for module in (other.program.module, None))
     pd.testing.assert_frame_equal(read.events, without.events)
     assert [note for note in read.notes if note not in without.notes] == [
-        "the given program is another's: 27424 of 33456 operations are not in it; the profile is read without it"
+        "the given program is another's: 24200 of 32136 operations are not in it; the profile is read without it"
     ]
 
 
@@ -215,6 +215,9 @@ def test_every_metric_is_that_of_the_run(out):
     ours = numbers(read_subject(Request(trace=EXAMPLE, arm="torchxla", phase="decode")))
     theirs = numbers(read_subject(Request(trace=out / NAME)))
     assert ours["traffic_window"] > 0
+    # The bytes that XLA counts are in the export; a run folder has its own count alone.
+    assert ours.pop("estimated_bandwidth") == "the trace shows no bytes_accessed"
+    assert isinstance(theirs.pop("estimated_bandwidth"), float)
     assert theirs == {
         name: value if isinstance(value, str) else pytest.approx(value, rel=1e-9) for name, value in ours.items()
     }

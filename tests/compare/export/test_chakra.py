@@ -102,8 +102,8 @@ def find_programs(arm, phase):
 def test_a_rank_has_as_many_nodes_as_another_exporter_gave_it(out, arm, phase, nodes):
     """Counted from the events table by a program that shares nothing with this one.
 
-    TorchXLA's decode was compiled again since, with one asynchronous gather a layer and tick in place of two: 80 fewer waits,
-    which part the compute around them.
+    TorchXLA's decode was compiled again since, with one asynchronous gather a layer and tick in place of two: 80 fewer
+    waits, which part the compute around them.
     """
     assert {len(found) for _, found in files(out, arm, phase)} == {nodes}
 

@@ -8,8 +8,6 @@ import pytest
 from compare.export.__main__ import main as export
 from compare.metric.__main__ import main
 from compare.metric.catalog import METRICS
-from compare.metric.errors import NotApplicable
-from compare.metric.subject import Request, read_subject
 from meshes.process.command_line import run_command
 from tests.compare.metric.test_known_answers import inference, two_axes
 from tests.compare.timing.chrome.traces import CARD, Trace
@@ -201,18 +199,3 @@ def test_the_only_program_of_an_export_is_taken_though_the_metric_is_of_another_
     printed = capsys.readouterr()
     assert printed.out.splitlines()[-1] == "-1"
     assert "this is a decode step" in printed.err
-
-
-def test_the_page_of_ccl_bench_has_our_numbers_of_the_example():
-    """Whatever is compiled anew; bytes of single operations stand in the export alone."""
-    page = (ROOT / "docs/ccl_bench.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(r"^\| `(\w+)` \| [^|]+ \| (\S+) \| ", page, re.MULTILINE))
-    assert len(rows) == 20
-    subject = read_subject(Request(trace=EXAMPLE, arm="torchxla", phase="decode"))
-    found = {}
-    for name in rows:
-        try:
-            found[name] = f"{METRICS[name].measure(subject).number:.6g}"
-        except NotApplicable:
-            found[name] = "-1"
-    assert found == rows | {"estimated_bandwidth": "-1"}
