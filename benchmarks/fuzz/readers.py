@@ -34,7 +34,7 @@ from compare.sweep.render.text import print_sweep
 from compare.sweep.report import build_summary, earlier_rows, result_row
 from compare.sweep.request import Combination
 from compare.sweep.sweep import CaseEnd, read_result
-from compare.timing.chakra.reader import read_trace
+from compare.timing.chakra.reader import build_trace, read_folder
 from compare.timing.chakra.settings import read_settings
 from compare.timing.chrome.events import read_events
 from compare.timing.chrome.pieces import open_trace
@@ -252,7 +252,7 @@ def _play_trace(path: Path) -> object:
     (folder / "network.yml").write_text(_NETWORK)
     (folder / "system.json").write_text(_SYSTEM)
     path.write_bytes(given)
-    trace = read_trace(folder)
+    trace = build_trace(read_folder(folder))
     return play_graph(trace.graph, read_settings(folder, num_ranks=4), tick_ps=1000, unnamed=trace.unnamed)
 
 

@@ -155,7 +155,8 @@ def test_what_was_measured_goes_to_ccl_bench_and_back(folder, tmp_path, arm, cel
         read_subject(Request(trace=place, arm=arm, phase="decode", cell=cell)) for place in (folder, directory)
     )
     assert back.timeline.source == "measured"
-    for name, metric in METRICS.items():
+    # The bytes that XLA counts of each operation are in an export alone.
+    for name, metric in ((name, METRICS[name]) for name in METRICS if name != "estimated_bandwidth"):
         try:
             expected = metric.measure(own).number
         except NotApplicable as reason:

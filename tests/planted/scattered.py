@@ -5,7 +5,7 @@ and 16.  tp = 4: a gather or scatter has the factor 3/4.
 """
 
 from tests.planted.defect import LLAMA_1B, Defect, Row, Site
-from tests.planted.weights import DOWN, DOWN_JAX, DOWN_TORCH, EMBED, OUT
+from tests.planted.weights import DOWN, DOWN_JAX, EMBED, OUT
 
 DEFECTS = (
     Defect(
@@ -56,7 +56,12 @@ DEFECTS = (
                 "return self.place(x, STREAM)",
                 'return self.place(x, "stages stream_batch heads embed")',
                 reported=("decoder/pipeline.py", "state = layout.place(state, STREAM)"),
-            )
+            ),
+            "torchxla": Site(
+                "sharding/layout.py",
+                "return self.place(x, STREAM)",
+                'return self.place(x, "stages stream_batch heads embed")',
+            ),
         },
         rows=(
             Row("layer.attention.out", "reduce-scatter@tp", "2", "3/4·4·128·256·2", "inherent"),
@@ -69,26 +74,5 @@ DEFECTS = (
         gone=(OUT, DOWN, EMBED),
         unserved={"embed all-reduce@tp": "3/4·4·128·256·2"},
         why="As of the stream, but that the state is made whole again after the last layer.",
-    ),
-    Defect(
-        name="scattered-sums-torch",
-        chapter="The stream",
-        what="the same in PyTorch, where the looked-up rows stay whole",
-        sites={
-            "torchxla": Site(
-                "sharding/layout.py",
-                "return self.place(x, STREAM)",
-                'return self.place(x, "stages stream_batch heads embed")',
-                reported=DOWN_TORCH,
-            )
-        },
-        rows=(
-            Row("layer.attention.out", "reduce-scatter@tp", "2", "3/4·4·128·256·2", "inherent"),
-            Row("layer.mlp.down", "reduce-scatter@tp", "2", "3/4·4·128·256·2", "inherent"),
-            Row("norm", "all-gather@tp", "4", "3/4·4·128·256·2", "inherent"),
-            Row("layer.mlp.down", "all-gather@tp", "1", "3/4·4·128·256·2", "inflated replicated"),
-        ),
-        gone=(OUT, DOWN),
-        why="The first layer gathers what was whole before: three gathers for two scatters of `mlp.down`.",
     ),
 )

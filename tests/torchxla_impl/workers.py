@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from compare.contract.reference_algorithms import required_rows
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
@@ -38,7 +39,7 @@ class Program:
 
     @property
     def rows(self) -> list[Collective]:
-        return collectives(read(self.text), self.case.mesh.axes)
+        return collectives(read(self.text), self.case.mesh.axes, contract=required_rows(self.case))
 
 
 def run(command: Sequence[str], *, environment: Mapping[str, str] = ENVIRONMENT) -> subprocess.CompletedProcess[str]:
