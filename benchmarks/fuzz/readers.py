@@ -253,7 +253,8 @@ def _play_trace(path: Path) -> object:
     (folder / "system.json").write_text(_SYSTEM)
     path.write_bytes(given)
     trace = build_trace(read_folder(folder))
-    return play_graph(trace.graph, read_settings(folder, num_ranks=4), tick_ps=1000, unnamed=trace.unnamed)
+    settings = read_settings(folder, num_ranks=4)
+    return play_graph(trace.graph, settings.machine, tick_ps=1000, unnamed=trace.unnamed, options=settings.options)
 
 
 def _cell(path: Path) -> object:

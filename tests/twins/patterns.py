@@ -7,6 +7,7 @@ Every array is float32 (ids and positions are small integers), the same numbers 
 
 import os
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -15,7 +16,10 @@ import numpy as np
 from compare.gallery.lesson_types.lesson import Lesson
 from compare.gallery.lessons import LESSONS
 
-FILES = ("moves", "matmuls", "pieces", "lookups", "attention", "shapes", "streams", "blocks", "partitioner")
+FILES = (
+    "moves", "matmuls", "pieces", "lookups", "attention", "caches", "weights", "shapes", "streams", "blocks",
+    "partitioner",
+)  # fmt: skip
 SMALL = {"V": 320, "T": 64, "D": 128, "F": 256, "G": 768}
 """Of letters whose size no pattern knows."""
 
@@ -26,10 +30,23 @@ def inputs(lesson: Lesson) -> dict[str, np.ndarray[Any, Any]]:
     arrays = {}
     for name, dims in lesson.takes.items():
         shape = tuple(SMALL.get(dim) or (int(dim) if dim.isdigit() else lesson.sizes[dim]) for dim in dims.split())
-        is_integer = lesson.dtype(name) == "s32"
-        drawn = rng.integers(0, 300, shape) if is_integer else rng.standard_normal(shape) * 0.05
-        arrays[name] = np.asarray(drawn, "int32" if is_integer else "float32")
+        drawn, dtype = {
+            "s32": (rng.integers(0, 300, shape), "int32"), "s8": (rng.integers(-100, 100, shape), "int8"),
+        }.get(lesson.dtype(name), (rng.standard_normal(shape) * 0.05, "float32"))  # fmt: skip
+        arrays[name] = np.asarray(drawn, dtype)
     return arrays
+
+
+def results_of(pattern: Any, given: Sequence[Any]) -> tuple[Any, ...]:
+    """What a pattern gives, one or several."""
+    results = pattern.function(*given)
+    return results if isinstance(results, tuple) else (results,)
+
+
+def joined(results: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """Several results as one row of numbers."""
+    arrays = [np.asarray(result) for result in results]
+    return arrays[0] if len(arrays) == 1 else np.concatenate([array.ravel() for array in arrays])
 
 
 def by_jax(lesson: Lesson) -> np.ndarray[Any, Any]:
@@ -44,7 +61,8 @@ def by_jax(lesson: Lesson) -> np.ndarray[Any, Any]:
     )
     given = [jax.device_put(x, NamedSharding(mesh, pattern.takes[name])) for name, x in inputs(lesson).items()]
     with jax.set_mesh(mesh):
-        return np.asarray(jax.jit(pattern.function, out_shardings=NamedSharding(mesh, pattern.gives[0]))(*given))
+        given_by = tuple(NamedSharding(mesh, spec) for spec in pattern.gives)
+        return joined(jax.jit(lambda *arrays: results_of(pattern, arrays), out_shardings=given_by)(*given))
 
 
 def by_torchxla(lesson: Lesson) -> np.ndarray[Any, Any]:
@@ -62,7 +80,9 @@ def by_torchxla(lesson: Lesson) -> np.ndarray[Any, Any]:
         data = torch.from_numpy(x).to(torch_xla.device())
         xs.mark_sharding(data, mesh, pattern.takes[name])
         given.append(data * 1)  # a tensor with data has one mark for good; what is computed can be pinned anew
-    return pin(pattern.function(*given), *pattern.gives[0]).cpu().numpy()
+    return joined([
+        pin(result, *dims).cpu().numpy() for result, dims in zip(results_of(pattern, given), pattern.gives, strict=True)
+    ])  # fmt: skip
 
 
 def main(arm: str, out: str, devices: str) -> None:
