@@ -56,12 +56,7 @@ DEFECTS = (
                 "return self.place(x, STREAM)",
                 'return self.place(x, "stages stream_batch heads embed")',
                 reported=("decoder/pipeline.py", "state = layout.place(state, STREAM)"),
-            ),
-            "torchxla": Site(
-                "sharding/layout.py",
-                "return self.place(x, STREAM)",
-                'return self.place(x, "stages stream_batch heads embed")',
-            ),
+            )
         },
         rows=(
             Row("layer.attention.out", "reduce-scatter@tp", "2", "3/4·4·128·256·2", "inherent"),
@@ -74,5 +69,31 @@ DEFECTS = (
         gone=(OUT, DOWN, EMBED),
         unserved={"embed all-reduce@tp": "3/4·4·128·256·2"},
         why="As of the stream, but that the state is made whole again after the last layer.",
+    ),
+    Defect(
+        name="scattered-sums-torch",
+        chapter="The stream",
+        what="the same in PyTorch",
+        sites={
+            "torchxla": Site(
+                "sharding/layout.py",
+                "return self.place(x, STREAM)",
+                'return self.place(x, "stages stream_batch heads embed")',
+                reported=(
+                    "sharding/layout.py",
+                    'rows = F.embedding(self.place(cut, "stages parts batch slots _"), table)',
+                ),
+            )
+        },
+        rows=(
+            Row("layer.attention.out", "reduce-scatter@tp", "2", "3/4·4·128·256·2", "inherent"),
+            Row("layer.mlp.down", "reduce-scatter@tp", "2", "3/4·4·128·256·2", "inherent"),
+            Row("norm", "all-gather@tp", "4", "3/4·4·128·256·2", "inherent"),
+            Row("embed", "reduce-scatter@tp", "1", "3/4·4·128·256·2", "inherent"),
+            Row("embed", "all-gather@tp", "1", "3/4·4·128·256·2", "inflated replicated"),
+        ),
+        gone=(OUT, DOWN, EMBED),
+        unserved={"embed all-reduce@tp": "3/4·4·128·256·2"},
+        why="As in JAX; the row of the difference is that of the lookup, whose sum is scattered and gathered again.",
     ),
 )
