@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from meshes.twins.caches import CACHE_USES
 from tests.commands import run_here
 from tests.places import ROOT
 
@@ -66,4 +67,7 @@ def test_heads_first_removes_what_pytorchs_attention_gathers(tmp_path):
     assert [entry["removes_bytes"] for entry in decode["remedies"]] == [by_hand]
     assert decode["remedies"][0]["name"] in ("attention-einsum", "attention-heads-first")
     assert result["compiles"] == 3
-    assert decode["not_tried"] == [["attention-per-sequence"]]
+    # The limit of three is reached: another form of the call, and on top of the best one each way to use the cache.
+    assert ["attention-per-sequence"] in decode["not_tried"]
+    others = [names for names in decode["not_tried"] if names != ["attention-per-sequence"]]
+    assert {names[-1] for names in others} == set(CACHE_USES)

@@ -52,6 +52,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("decoder/step.py", "Step.form"): "a Flax module is split in its structure and its weights",
     ("decoder/step.py", "Step.model"): "a PyTorch module takes its weights as it is called",
     ("patterns/attention.py", "context_ring"): "PyTorch/XLA has no ring",
+    ("patterns/blocks.py", "ragged_experts"): "PyTorch/XLA has no ragged dot",
     ("process/about.py", "describe_program"): _TRACED,
     ("process/about.py", "compile_options"): "JAX is asked for them; those of torch_xla's runtime are written down",
     ("process/about.py", "bytecode"): "of PyTorch/XLA it is made in process/stablehlo.py",
