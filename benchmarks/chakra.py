@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 from benchmarks.measuring import measure, python
-from compare.timing.chakra.reader import read_trace
-from compare.timing.chakra.settings import read_settings
-from compare.timing.network.astra_sim.program import play_graph
+from compare.chakra.reader import read_trace
+from compare.chakra.settings import read_settings
+from compare.network.astra_sim.program import play_graph
 
 RUN = ("--mesh", "dp32pp2tp4@v5e:16x16", "--model", "llama-3.1-8b", "--batch", "128")
 ALONE = ("--arm", "torchxla", "--phase", "prefill", "--cell", "tpu")

@@ -21,10 +21,10 @@ from benchmarks.published import Measurement, Program, chip, measurements, progr
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
 from compare.run.tasks import QUIET
-from compare.timing.model.constants import CONSTANTS, Figure
-from compare.timing.model.hardware import Hardware
-from compare.timing.model.schedule import simulate
-from compare.timing.timeline import Timeline
+from compare.schedule.constants import CONSTANTS, Figure
+from compare.schedule.hardware import Hardware
+from compare.schedule.schedule import simulate
+from compare.timeline.timeline import Timeline
 from meshes.devices.topology import Place
 
 PAGE = Path(__file__).parent.parent / "docs" / "model.md"

@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.measuring import measure, python
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
-from compare.timing.model.schedule import model_step
+from compare.schedule.schedule import model_step
 from meshes.mesh_argument import read_mesh
 
 RUNS = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from compare.timing.model.links import Torus
+from compare.schedule.links import Torus
 from meshes.devices.generations import Generation, generation
 from meshes.devices.topology import Place
 

@@ -2,7 +2,7 @@
 
 Two files are made, one of the layout of a TPU's and one as JAX writes a CPU's; and of the first the Chrome trace that a
 profiler makes of it, plain and gzipped, which is read beside it.  Each is read by
-`compare.timing.join.profile` and converted by xprof for its
+`compare.profile.join.profile` and converted by xprof for its
 trace viewer (`trace_viewer@`, with none of its cache files there), in turn, each in a
 process of its own; medians are compared, imports left out.
 """
@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import TextIO
 
-from tests.compare.timing.spaces import Ref, Space
+from tests.compare.timeline.spaces import Ref, Space
 
 EVENTS = 1_000_000
 ROUNDS = 3
@@ -26,7 +26,7 @@ AXES = {"dp": 2, "tp": 4}
 
 OURS = """
 import json, resource, sys, time
-from compare.timing.join.profile import read_profile
+from compare.profile.join.profile import read_profile
 begun = time.perf_counter()
 timeline = read_profile([sys.argv[1]], axes=json.loads(sys.argv[2]))
 seconds = time.perf_counter() - begun

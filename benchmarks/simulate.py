@@ -12,12 +12,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from compare.simulate.what_if.request import Sweep, change_point
-from compare.simulate.what_if.subjects import load_subjects, simulate_subject
-from compare.timing.network.engine.plan import Plan
-from compare.timing.network.engine.play import play
-from compare.timing.network.graph.graph import COLLECTIVE, Graph, NodeTableBuilder, Transfer
-from compare.timing.network.machines.machine import (
+from compare.network.engine.plan import Plan
+from compare.network.engine.play import play
+from compare.network.graph.graph import COLLECTIVE, Graph, NodeTableBuilder, Transfer
+from compare.network.machines.machine import (
     ALL_GATHER,
     ALL_REDUCE,
     RING,
@@ -27,8 +25,10 @@ from compare.timing.network.machines.machine import (
     Dim,
     Machine,
 )
-from compare.timing.network.machines.tpu import tpu_machine
-from compare.timing.network.programs.simulation import Simulation
+from compare.network.machines.tpu import tpu_machine
+from compare.network.programs.simulation import Simulation
+from compare.simulate.what_if.request import Sweep, change_point
+from compare.simulate.what_if.subjects import load_subjects, simulate_subject
 
 EXAMPLE = Path(__file__).parents[1] / "docs/example-run"
 RANKS, NODES = 8, 5_152

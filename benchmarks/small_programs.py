@@ -19,8 +19,8 @@ import numpy as np
 from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
-from compare.timing.model.links import Torus
-from compare.timing.model.rings import find_ring
+from compare.schedule.links import Torus
+from compare.schedule.rings import find_ring
 from meshes.devices.topology import Place
 
 LANES = 1024

@@ -36,11 +36,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"--per-host is at least 1, not {options.per_host}")
     axes = axes_of(options)
 
+    from compare.profile.power.files import add_power, holds_power, read_power
     from compare.report.model.codec import encode
-    from compare.timing.power.files import add_power, holds_power, read_power
 
     if holds_power(Path(options.profile)):
-        from compare.timing.metrics.meters import summarize_files
+        from compare.metrics.meters import summarize_files
 
         files = read_power(Path(options.profile), per_host=options.per_host)
         if options.json:
@@ -51,11 +51,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             print_measured(files.label, summarize_files(files))
         return 0
 
-    from compare.timing.join.profile import read_profile
-    from compare.timing.metrics.summary import summarize_tracks
-    from compare.timing.tracks.times import measure_times
-    from compare.timing.tracks.tracks import DeviceTracks
-    from compare.timing.xplane.reader import profile_files
+    from compare.metrics.summary import summarize_tracks
+    from compare.profile.join.profile import read_profile
+    from compare.profile.xplane.reader import profile_files
+    from compare.timeline.tracks.times import measure_times
+    from compare.timeline.tracks.tracks import DeviceTracks
 
     timeline = read_profile(
         profile_files(options.profile), axes=axes, hlo=read_file(options.hlo) if options.hlo else None

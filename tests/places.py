@@ -8,7 +8,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 CORPUS = ROOT / "tests/compare/hlo/corpus"
 """Compiled programs whose collectives were worked out by hand."""
-PROFILES = ROOT / "tests/compare/timing/profiles"
+PROFILES = ROOT / "tests/compare/profile/profiles"
 RECORDED = ROOT / "tests/compare/passes/recorded"
 """Pass dumps of libtpu."""
 EXAMPLE = ROOT / "docs/example-run"

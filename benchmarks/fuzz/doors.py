@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.fuzz import mutate
+from compare.energy.power_file import read_power
 from compare.export.folder.write_folder import MARK, open_export
 from compare.metric.card import read_card
 from compare.query.engine import answer_question
@@ -16,9 +17,8 @@ from compare.run.cache import Cache
 from compare.study.answers import make_answer
 from compare.study.page import make_page
 from compare.study.text import Text, render_text
-from compare.timing.energy.power_file import read_power
+from tests.compare.profile.chrome.traces import Trace, all_reduce
 from tests.compare.query.run_folders import write_run
-from tests.compare.timing.chrome.traces import Trace, all_reduce
 
 CARD = """
 version: 1

@@ -15,6 +15,8 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks.fuzz import doors, hlo, mutate
+from compare.chakra.reader import build_trace, read_folder
+from compare.chakra.settings import read_settings
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.collectives.event_names import container_names, map_event_names
 from compare.hlo.collectives.single_line import read_line
@@ -22,7 +24,18 @@ from compare.hlo.devices.axes import read_axes
 from compare.hlo.proto import program
 from compare.hlo.text.files import read_file
 from compare.hlo.text.module import read
+from compare.metrics.meters import summarize_files
+from compare.network.astra_sim.program import play_graph
+from compare.network.machines.collective import Collective
+from compare.network.machines.machine_file import read_machine
+from compare.network.native.times import time_collective
 from compare.passes import archive, snapshot
+from compare.profile.chrome.events import read_events
+from compare.profile.chrome.pieces import open_trace
+from compare.profile.join import profile
+from compare.profile.join.programs import read_protos
+from compare.profile.power.files import read_power
+from compare.profile.xplane.reader import read_file as read_profile
 from compare.remedy.page import sections
 from compare.report.model.report import Report
 from compare.run.cache import MANIFEST, Cache, file_digest
@@ -34,19 +47,6 @@ from compare.sweep.render.text import print_sweep
 from compare.sweep.report import build_summary, earlier_rows, result_row
 from compare.sweep.request import Combination
 from compare.sweep.sweep import CaseEnd, read_result
-from compare.timing.chakra.reader import build_trace, read_folder
-from compare.timing.chakra.settings import read_settings
-from compare.timing.chrome.events import read_events
-from compare.timing.chrome.pieces import open_trace
-from compare.timing.join import profile
-from compare.timing.join.programs import read_protos
-from compare.timing.metrics.meters import summarize_files
-from compare.timing.network.astra_sim.program import play_graph
-from compare.timing.network.machines.collective import Collective
-from compare.timing.network.machines.machine_file import read_machine
-from compare.timing.network.native.times import time_collective
-from compare.timing.power.files import read_power
-from compare.timing.xplane.reader import read_file as read_profile
 from meshes.case import Case
 from meshes.checkpoint.config import model_of, read_model
 from meshes.checkpoint.converted import WEIGHTS, ConvertedCheckpoint
@@ -54,9 +54,9 @@ from meshes.checkpoint.safetensors import entries
 from meshes.mesh_argument import SPECS, read_mesh
 from meshes.process.documents import read_json
 from meshes.weights import weights
-from tests.compare.timing.chakra import files
-from tests.compare.timing.chrome.traces import Trace, all_reduce
-from tests.compare.timing.spaces import Space, tpu
+from tests.compare.chakra import files
+from tests.compare.profile.chrome.traces import Trace, all_reduce
+from tests.compare.timeline.spaces import Space, tpu
 
 ROOT = Path(__file__).parent.parent.parent
 _CORPUS = ROOT / "tests/compare/hlo/corpus"
@@ -168,7 +168,7 @@ def _profiles() -> list[bytes]:
 
 @cache
 def _protos() -> list[bytes]:
-    profile = ROOT / "tests/compare/timing/profiles/jax.xplane.pb.gz"
+    profile = ROOT / "tests/compare/profile/profiles/jax.xplane.pb.gz"
     return sorted(read_protos([read_profile(profile)]).values(), key=len)[:4]
 
 

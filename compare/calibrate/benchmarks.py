@@ -16,7 +16,7 @@ from compare.calibrate.work import Device, count_work
 from compare.calibrate.xprof import measure_joules
 from compare.run.processes import Command, Pool, ProcessEnd
 from compare.run.tasks import QUIET
-from compare.timing.errors import TimingError
+from compare.timeline.errors import TimingError
 from meshes.process.documents import parse_json
 
 MODULE = "jax_impl.microbenchmarks"

@@ -10,8 +10,7 @@ import pandas as pd
 
 from compare.calibrate.fit import Estimate, Fit, Terms, fit_terms
 from compare.calibrate.windows import ESTIMATED, WORK
-from compare.timing.arrays import Floats
-from compare.timing.energy.coefficients import (
+from compare.energy.coefficients import (
     COMPONENTS,
     DCN,
     ICI,
@@ -22,8 +21,9 @@ from compare.timing.energy.coefficients import (
     VECTOR,
     coefficients,
 )
-from compare.timing.model.time_file import TIME_UNITS
-from compare.timing.timeline import WORK_COLUMNS
+from compare.schedule.time_file import TIME_UNITS
+from compare.timeline.arrays import Floats
+from compare.timeline.timeline import WORK_COLUMNS
 from meshes.devices.generations import GENERATIONS
 
 ENERGY_UNITS: Mapping[str, str] = MappingProxyType(

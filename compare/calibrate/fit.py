@@ -16,8 +16,8 @@ from scipy.optimize import nnls
 from scipy.stats import t as student
 
 from compare.render.units import count_text
-from compare.timing.arrays import Floats, Mask
-from compare.timing.errors import TimingError
+from compare.timeline.arrays import Floats, Mask
+from compare.timeline.errors import TimingError
 
 CONFIDENCE = 0.95
 MOST_CONDITION = 30.0

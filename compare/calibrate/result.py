@@ -20,8 +20,8 @@ from compare.calibrate.constants import (
 )
 from compare.calibrate.fit import CONFIDENCE, Estimate, Fit
 from compare.calibrate.windows import ESTIMATED, Windows
-from compare.timing.arrays import Floats
-from compare.timing.errors import TimingError
+from compare.timeline.arrays import Floats
+from compare.timeline.errors import TimingError
 
 MOST_VALUE = 1e30
 

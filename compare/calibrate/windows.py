@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 
 from compare.render.units import count_text
-from compare.timing.errors import TimingError
-from compare.timing.timeline import WORK_COLUMNS
+from compare.timeline.errors import TimingError
+from compare.timeline.timeline import WORK_COLUMNS
 from meshes.process.one_line import quote
 
 NETWORK_STEPS = ("collectives", "hops", "link_bytes", "dcn_transfers")

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from compare.energy.coefficients import DCN
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import Module, read
-from compare.timing.energy.coefficients import DCN
-from compare.timing.model.algorithms import read_algorithm
-from compare.timing.model.costs import estimated_cycles
-from compare.timing.model.exchange import LinkTraffic, route_collective
-from compare.timing.model.links import Torus
-from compare.timing.work.arithmetic import ArithmeticCounts
-from compare.timing.work.memory import MemoryTraffic, is_free
+from compare.schedule.algorithms import read_algorithm
+from compare.schedule.costs import estimated_cycles
+from compare.schedule.exchange import LinkTraffic, route_collective
+from compare.schedule.links import Torus
+from compare.schedule.work.arithmetic import ArithmeticCounts
+from compare.schedule.work.memory import MemoryTraffic, is_free
 from meshes.devices.generations import GENERATIONS, Generation
 from meshes.devices.topology import Place
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
-from compare.timing.errors import TimingError
-from compare.timing.join.profile import read_profile
-from compare.timing.metrics.meters import choose_power
-from compare.timing.series import EnergyCurve
+from compare.metrics.meters import choose_power
+from compare.profile.join.profile import read_profile
+from compare.timeline.errors import TimingError
+from compare.timeline.series import EnergyCurve
 
 
 def measure_joules(path: Path, *, seconds: float) -> float | None:

@@ -1,1 +1,1 @@
-"""The modelled energy of a run: its tables, by other coefficients, as JSON."""
+"""Energy: coefficients of each generation, joules of a timeline; `speeds`: a run at other frequencies."""

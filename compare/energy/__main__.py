@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from compare.energy.measure import list_energies, measure_run
-from compare.energy.request import EnergyRequest
+from compare.energy.speeds.measure import list_energies, measure_run
+from compare.energy.speeds.request import EnergyRequest
 from meshes.process.command_line import print_json, run_command
 from meshes.process.one_line import complain_of
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compare.metric.errors import MetricError
-from compare.timing.errors import TimingError
-from compare.timing.yaml_document import YAML_BYTES, parse_yaml
+from compare.timeline.errors import TimingError
+from compare.timeline.yaml_document import YAML_BYTES, parse_yaml
 
 
 @dataclass(frozen=True, slots=True)

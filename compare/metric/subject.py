@@ -15,19 +15,19 @@ from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import Module
 from compare.metric.card import Card, read_card
 from compare.metric.errors import MetricError, NotApplicable
+from compare.metrics.network.sent_bytes import SentBytes, bytes_sent_by
+from compare.profile.join.event_work import add_work
+from compare.profile.join.profile import read_profile
+from compare.profile.xplane.reader import profile_files
 from compare.report.build import DEFAULT_CELL, lay_out_mesh
 from compare.report.programs import UNREADABLE, JudgedProgram, judge_programs
 from compare.report.rows import collective_row
 from compare.run.folder.load_run import Run, read_run
 from compare.run.folder.replace_folder import CASE
 from compare.run.folder.timelines import build_timelines
-from compare.timing.errors import TimingError
-from compare.timing.join.event_work import add_work
-from compare.timing.join.profile import read_profile
-from compare.timing.metrics.network.sent_bytes import SentBytes, bytes_sent_by
-from compare.timing.timeline import Timeline
-from compare.timing.tracks.tracks import DeviceTracks
-from compare.timing.xplane.reader import profile_files
+from compare.timeline.errors import TimingError
+from compare.timeline.timeline import Timeline
+from compare.timeline.tracks.tracks import DeviceTracks
 from meshes.mesh_argument import Plan, read_mesh
 
 EXPORTED = "program"

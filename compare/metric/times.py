@@ -10,16 +10,16 @@ from compare.metric.card import Card
 from compare.metric.errors import NotApplicable
 from compare.metric.subject import Subject
 from compare.metric.value import Detail, Value, applicable
+from compare.metrics.devices import arrival_lags, per_device, stragglers
+from compare.metrics.pipeline import summarize_pipeline
+from compare.metrics.pipeline_ticks import find_ticks
+from compare.metrics.summary import summarize_tracks
 from compare.report.model.timing import TraceTimes
-from compare.timing.intervals import Union
-from compare.timing.metrics.devices import arrival_lags, per_device, stragglers
-from compare.timing.metrics.pipeline import summarize_pipeline
-from compare.timing.metrics.pipeline_ticks import find_ticks
-from compare.timing.metrics.summary import summarize_tracks
-from compare.timing.timeline import COMMUNICATION, COMPUTE, PART
-from compare.timing.tracks.times import measure_times
-from compare.timing.tracks.tracks import DeviceTrack, spans
-from compare.timing.work.memory import copied_bytes
+from compare.schedule.work.memory import copied_bytes
+from compare.timeline.intervals import Union
+from compare.timeline.timeline import COMMUNICATION, COMPUTE, PART
+from compare.timeline.tracks.times import measure_times
+from compare.timeline.tracks.tracks import DeviceTrack, spans
 from meshes.devices.generations import GENERATIONS
 
 NO_DEVICE = "the trace shows no device, so no time of one"

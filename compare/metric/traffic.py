@@ -8,10 +8,10 @@ import pandas as pd
 from compare.metric.errors import NotApplicable
 from compare.metric.subject import Subject, weighted_median
 from compare.metric.value import Detail, Value, applicable
-from compare.timing.metrics.network.gaps import interval_rows, measure_gaps, quantiles
-from compare.timing.model.hardware import Hardware
-from compare.timing.model.schedule import model_step
-from compare.timing.tracks.times import sum_volumes
+from compare.metrics.network.gaps import interval_rows, measure_gaps, quantiles
+from compare.schedule.hardware import Hardware
+from compare.schedule.schedule import model_step
+from compare.timeline.tracks.times import sum_volumes
 
 _NO_BYTES = "the bytes of a collective are not known; give the program with --hlo"
 _NO_GROUPS = "the groups of the collectives are not known; give the program with --hlo"

@@ -27,7 +27,7 @@ from compare.report.model.timing import (
     Tick,
     Volume,
 )
-from compare.timing.timeline import STEP_COLUMNS
+from compare.timeline.timeline import STEP_COLUMNS
 
 Columns = Mapping[str, str]
 """Names, and DuckDB's types."""

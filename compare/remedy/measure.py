@@ -27,8 +27,8 @@ from compare.run.arms import ARMS, DEFAULT, Arm, Cell
 from compare.run.cache import Cache
 from compare.run.folder import run_folder
 from compare.run.results import Event, Outcome
-from compare.timing.errors import TimingError
-from compare.timing.model.schedule import model_step
+from compare.schedule.schedule import model_step
+from compare.timeline.errors import TimingError
 from meshes.case import Case
 
 MOST_NAMED = 3

@@ -3,10 +3,10 @@
 from collections import Counter
 from dataclasses import dataclass, replace
 
+from compare.network.astra_sim import replay
+from compare.network.engine.pairs import time_messages
+from compare.network.native import times
 from compare.simulate.request import Request
-from compare.timing.network.astra_sim import replay
-from compare.timing.network.engine.pairs import time_messages
-from compare.timing.network.native import times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from compare.timing.errors import TimingError
-from compare.timing.network.machines.collective import Collective, Message
-from compare.timing.network.machines.machine import (
+from compare.network.machines.collective import Collective, Message
+from compare.network.machines.machine import (
     KINDS,
     LOCAL_BW_AWARE,
     MULTI,
@@ -19,9 +18,10 @@ from compare.timing.network.machines.machine import (
     Dim,
     Machine,
 )
-from compare.timing.network.machines.machine_file import read_machine
-from compare.timing.network.machines.tpu import astra_sim_machine, describe_rings, tpu_machine
-from compare.timing.network.machines.words import choose_algorithm, parse_kind
+from compare.network.machines.machine_file import read_machine
+from compare.network.machines.tpu import astra_sim_machine, describe_rings, tpu_machine
+from compare.network.machines.words import choose_algorithm, parse_kind
+from compare.timeline.errors import TimingError
 from meshes.process.command_line import Parser, command_parser, whole_number
 from meshes.process.one_line import complain, quote
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from compare.network.machines.machine import Machine
 from compare.simulate.answer import Answer
 from compare.simulate.request import Request
-from compare.timing.network.machines.machine import Machine
 
 
 def list_lines(request: Request, answer: Answer) -> Iterator[str]:

@@ -16,7 +16,7 @@ from compare.run.errors import WorkError
 from compare.run.folder.load_run import read_run
 from compare.run.folder.replace_folder import CASE
 from compare.run.folder.timelines import build_timelines
-from compare.timing.model.hardware import Hardware
+from compare.schedule.hardware import Hardware
 from compare.user_program.program_mesh import format_axes, reading_axes
 from compare.user_program.saved_program import is_saved, read_saved
 from compare.user_program.step_time import StepTime, describe_step, model_program

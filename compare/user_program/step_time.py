@@ -8,17 +8,17 @@ import pandas as pd
 from compare.hlo.collective import Collective
 from compare.hlo.text.metadata import SourceNames
 from compare.hlo.text.module import Module
+from compare.metrics.operations import ProgramText, list_operations
+from compare.metrics.summary import summarize_tracks
+from compare.metrics.work import Peaks
 from compare.report.model.timing import Operation, TraceSummary
 from compare.report.rows import collective_row
 from compare.run.errors import WorkError
-from compare.timing.metrics.operations import ProgramText, list_operations
-from compare.timing.metrics.summary import summarize_tracks
-from compare.timing.metrics.work import Peaks
-from compare.timing.model.hardware import Hardware
-from compare.timing.model.schedule import model_in_order
-from compare.timing.timeline import Timeline
-from compare.timing.tracks.times import measure_times
-from compare.timing.tracks.tracks import DeviceTracks
+from compare.schedule.hardware import Hardware
+from compare.schedule.schedule import model_in_order
+from compare.timeline.timeline import Timeline
+from compare.timeline.tracks.times import measure_times
+from compare.timeline.tracks.tracks import DeviceTracks
 from compare.verdict.verdict import judge
 from meshes.devices.topology import Topology
 

@@ -26,7 +26,7 @@ class Generation:
     hbm_bytes_per_s: float
     ici_link_bytes_per_s: float | None
     """One way, one link, by the data sheet: the peak that metrics compare with.  The schedule model uses the rate that
-    collectives reach, `link_bytes_per_s` in `compare/timing/model/constants.py`."""
+    collectives reach, `link_bytes_per_s` in `compare/schedule/constants.py`."""
     torus_dims: int
     wrap_multiple: int
     """A side of the slice closes into a ring when it is a multiple of this (and see `full_cubes`)."""

@@ -15,7 +15,7 @@ import pytest
 from compare.contract.reference_algorithms import required_rows
 from meshes.case import Case
 from tests.commands import run_here
-from tests.compare.timing.energy.conserving import check_report_energy
+from tests.compare.energy.conserving import check_report_energy
 from tests.places import ROOT
 
 TINY = ("--mesh", "tp4pp2", "--model", "tiny", "--seq", "128")

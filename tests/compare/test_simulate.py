@@ -8,7 +8,7 @@ import pytest
 
 from compare.simulate.__main__ import main
 from meshes.process.command_line import run_command
-from tests.compare.timing.network.astra_sim_runs import read_runs
+from tests.compare.network.astra_sim_runs import read_runs
 from tests.places import ROOT
 
 TORUS = ("--bytes", "1048576", "--dims", "ring:4,ring:2", "--bandwidth", "90,90", "--latency", "1000,1000")

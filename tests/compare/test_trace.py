@@ -9,8 +9,8 @@ from compare.render.time.profile_summary import _step_bars
 from compare.report.model.timing import Times
 from compare.trace import main
 from meshes.process.command_line import run_command
-from tests.compare.timing.scenes import FUSION, PROGRAM, REDUCE
-from tests.compare.timing.spaces import Space, tpu
+from tests.compare.timeline.scenes import FUSION, PROGRAM, REDUCE
+from tests.compare.timeline.spaces import Space, tpu
 
 
 def make_profile(devices=4):

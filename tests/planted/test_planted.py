@@ -5,15 +5,15 @@ from importlib.util import find_spec
 
 import pytest
 
+from compare.network.graph.expand import expand_program, number_ranks
 from compare.report.build import build_report
 from compare.report.differences import find_differences
 from compare.report.frameworks import Candidate, split_excess
 from compare.report.model.program import CollectiveRow
 from compare.report.programs import JudgedProgram
 from compare.report.rows import collective_row
-from compare.timing.network.graph.expand import expand_program, number_ranks
-from tests.compare.timing.chakra.counting import check_trace
-from tests.compare.timing.energy.conserving import check_energy
+from tests.compare.chakra.counting import check_trace
+from tests.compare.energy.conserving import check_energy
 from tests.laws.workers import ROOT
 from tests.planted.defect import ARMS, Defect, Row, amount
 from tests.planted.programs import Group, Job, groups, list_unserved, place_of

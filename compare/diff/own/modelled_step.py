@@ -8,7 +8,7 @@ from compare.diff.own.show import print_to_text, render_html
 from compare.render.time.speed.operations import operation_words
 from compare.render.time.speed.program_step import AMOUNTS, operation_amounts, operation_place, print_step
 from compare.report.model.timing import Number, Operation
-from compare.timing.timeline import Timeline
+from compare.timeline.timeline import Timeline
 from compare.user_program.step_time import StepTime
 
 

@@ -4,10 +4,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from compare.energy.core_speed import core_shares
 from compare.energy.speeds.frequency import frequency_json, list_frequency_lines, scale_run
 from compare.energy.speeds.marginal import list_marginal_lines, marginal_json, measure_run
 from compare.energy.speeds.subjects import load_subjects
-from compare.timing.energy.speeds import core_shares
 from meshes.process import atomic_files
 from meshes.process.command_line import print_json
 from meshes.process.one_line import complain_of

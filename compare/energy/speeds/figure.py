@@ -6,11 +6,11 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from compare.energy.core_speed import Point
 from compare.energy.speeds.frequency import Curve
 from compare.energy.speeds.subjects import Subjects
 from compare.render.figures import INK, STYLE, draw_heading, heading_inches, save_figure
 from compare.render.picture import Picture
-from compare.timing.energy.speeds import Point
 
 ARMS = (("#147a70", "o", "-"), ("#b8442c", "s", "--"), ("#6a56a5", "^", ":"))
 """Colour, marker and line of the first arm, the second …; no colour is a verdict's, lines differ without colour."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from compare.timing.errors import TimingError
+from compare.timeline.errors import TimingError
 from meshes.process.one_line import quote
 
 _MOST_POINTS = 200

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from compare.energy.core_speed import COMPUTE, Point, best_delay, best_energy, place_on_voltage
 from compare.energy.speeds.subjects import Subject, Subjects, list_voltages
 from compare.render.units import joules_text, percent_text, span_text, time_text
-from compare.timing.energy.speeds import COMPUTE, Point, best_delay, best_energy, place_on_voltage
 
 NOMINAL = 1.0
 ENERGY, DELAY = "least energy", "least energy × delay"

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from compare.energy.coefficients import DCN, ICI, MEMORY
+from compare.energy.core_speed import COMPUTE, Marginal, measure_marginal
 from compare.energy.speeds.subjects import Subject, Subjects
 from compare.render.units import joules_text, time_text
-from compare.timing.energy.coefficients import DCN, ICI, MEMORY
-from compare.timing.energy.speeds import COMPUTE, Marginal, measure_marginal
 
 _TITLES = {COMPUTE: "compute", MEMORY: "memory", ICI: "ICI", DCN: "DCN"}
 

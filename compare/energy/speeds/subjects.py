@@ -3,14 +3,14 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from compare.energy.coefficients import Coefficients, coefficients
+from compare.energy.core_speed import Workload, core_shares
+from compare.energy.voltage import GAMMAS, Voltage, read_voltage
 from compare.report.programs import JudgedProgram, list_failures
 from compare.run.errors import WorkError
 from compare.run.folder.load_run import judge_run, read_run
 from compare.run.folder.timelines import SIMULATION, find_power_file, read_power_file, read_simulation
-from compare.timing.energy.coefficients import Coefficients, coefficients
-from compare.timing.energy.speeds import Workload, core_shares
-from compare.timing.energy.voltage import GAMMAS, Voltage, read_voltage
-from compare.timing.model.hardware import Hardware
+from compare.schedule.hardware import Hardware
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ from types import MappingProxyType
 import yaml
 
 from compare.export.folder.programs import SelectedProgram
-from compare.timing.model.constants import CONSTANTS
-from compare.timing.timeline import UNKNOWN
+from compare.schedule.constants import CONSTANTS
+from compare.timeline.timeline import UNKNOWN
 from meshes.case import Case
 
 CardValue = str | int | bool | None | list["CardValue"] | dict[str, "CardValue"]

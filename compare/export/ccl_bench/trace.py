@@ -18,8 +18,8 @@ from compare.hlo.emission.hlo_category import category_of
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.module import Module
 from compare.hlo.text.shapes import arrays
-from compare.timing.chrome.space import OWN_KEY
-from compare.timing.timeline import COMMUNICATION, CONTAINER, UNKNOWN, Timeline
+from compare.profile.chrome.space import OWN_KEY
+from compare.timeline.timeline import COMMUNICATION, CONTAINER, UNKNOWN, Timeline
 
 Args = dict[str, str | int]
 TraceEvent = dict[str, object]

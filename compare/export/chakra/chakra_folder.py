@@ -8,16 +8,16 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 
+from compare.chakra import settings
+from compare.chakra.writer import Attributes, number_groups, write_files
 from compare.export.folder.errors import ExportError
 from compare.export.folder.programs import SelectedProgram
 from compare.export.folder.write_folder import ExportFolder
+from compare.network.graph.expand import expand_program
+from compare.network.graph.graph import Graph
+from compare.network.machines.machine import Machine
 from compare.run.folder.timelines import read_kept_times
-from compare.timing.chakra import settings
-from compare.timing.chakra.writer import Attributes, number_groups, write_files
-from compare.timing.errors import TimingError
-from compare.timing.network.graph.expand import expand_program
-from compare.timing.network.graph.graph import Graph
-from compare.timing.network.machines.machine import Machine
+from compare.timeline.errors import TimingError
 from compare.verdict.verdict import Verdict
 from meshes.process.one_line import complain
 

@@ -8,7 +8,7 @@ from compare.export.folder.errors import ExportError
 from compare.report.programs import UNREADABLE, JudgedProgram, ProgramResult, describe_failure, judge_programs
 from compare.run.folder.load_run import Run
 from compare.run.folder.timelines import build_timelines
-from compare.timing.timeline import UNKNOWN, Timeline
+from compare.timeline.timeline import UNKNOWN, Timeline
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from compare.render.time.timing_section import timings
 from compare.report.model.report import Report
 from compare.run.folder.load_run import Run, judge_run
 from compare.run.folder.timelines import add_times
-from compare.timing.timeline import Timeline
+from compare.timeline.timeline import Timeline
 
 TRACE = "timeline.perfetto.json.gz"
 

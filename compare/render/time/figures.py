@@ -29,8 +29,8 @@ from compare.render.time.timeline_strip import LaneCommunications, Strip
 from compare.render.time.timing_section import ProgramTiming, by_group
 from compare.render.units import time_text
 from compare.report.model.timing import Number, PipelineTimes
-from compare.timing.arrays import Floats, Ints
-from compare.timing.intervals import intersect
+from compare.timeline.arrays import Floats, Ints
+from compare.timeline.intervals import intersect
 
 WIDE = 8.0
 """Inches."""

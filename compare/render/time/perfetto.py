@@ -23,7 +23,7 @@ import pandas as pd
 
 from compare.render.time.timeline_view import NO_SHARE, ProgramTimeline, assign_lanes, middle_step, shares_by_name
 from compare.render.units import axes_text
-from compare.timing.timeline import COMMUNICATION, PART, UNKNOWN
+from compare.timeline.timeline import COMMUNICATION, PART, UNKNOWN
 
 CNAMES = {"inherent": "rail_response", "inflated": "yellow", "induced": "terrible", "unknown": "grey"}
 """Colours of chrome://tracing nearest to the figures'."""

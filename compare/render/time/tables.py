@@ -8,16 +8,16 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from compare.energy.amounts import event_joules
+from compare.energy.step_energy import list_rates
+from compare.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS
 from compare.render.tables import NUMBER, TEXT, TRUTH, WHOLE, Row, frame
 from compare.render.time.timeline_view import ProgramTimeline, shares_by_name
 from compare.render.time.timing_section import timings
 from compare.report.model.codec import encode
 from compare.report.model.report import Report
-from compare.timing.arrays import Floats
-from compare.timing.energy.amounts import event_joules
-from compare.timing.energy.step_energy import list_rates
-from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS
-from compare.timing.timeline import COMMUNICATION, DERIVED_COLUMNS, EVENT_COLUMNS, STEP_COLUMNS, WORK_COLUMNS
+from compare.timeline.arrays import Floats
+from compare.timeline.timeline import COMMUNICATION, DERIVED_COLUMNS, EVENT_COLUMNS, STEP_COLUMNS, WORK_COLUMNS
 
 _WORDS = pa.dictionary(pa.int32(), pa.string())
 _TYPES = {"category": _WORDS, "int32": pa.int32(), "int64": pa.int64(), "float64": pa.float64()}

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from compare.render.time.timeline_view import NO_SHARE, ProgramTimeline, middle_step, shares_by_name
 from compare.report.model.codec import JsonObject, encode
 from compare.report.model.mesh import DeviceMesh
-from compare.timing.intervals import Union
-from compare.timing.timeline import COMMUNICATION, COMPUTE, UNKNOWN
+from compare.timeline.intervals import Union
+from compare.timeline.timeline import COMMUNICATION, COMPUTE, UNKNOWN
 
 _UNITS = 1_000_000
 """Time resolution: a step has this many units."""

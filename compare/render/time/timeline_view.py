@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from compare.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS, verdict_shares
 from compare.report.model.energy import StepEnergy
 from compare.report.model.report import Report
-from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS, verdict_shares
-from compare.timing.timeline import Timeline
+from compare.timeline.timeline import Timeline
 
 Key = tuple[str, str, str]
 """Arm, phase, cell."""

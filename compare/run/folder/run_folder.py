@@ -14,6 +14,8 @@ from pathlib import Path
 from compare.hlo.proto.program import write_hlo_text
 from compare.hlo.text.errors import HloError
 from compare.passes import archive
+from compare.profile.join.programs import read_protos
+from compare.profile.xplane import reader
 from compare.report.model.codec import JsonObject
 from compare.run.arms import ARMS, Arm
 from compare.run.cache import file_digest
@@ -25,9 +27,7 @@ from compare.run.folder.untrusted_paths import is_inside, list_cells
 from compare.run.results import Outcome
 from compare.run.scheduler import PROCESS, cores
 from compare.run.tasks import PROFILES, ROOT, strip_prefixes
-from compare.timing.errors import TimingError
-from compare.timing.join.programs import read_protos
-from compare.timing.xplane import reader
+from compare.timeline.errors import TimingError
 from meshes.case import Case
 from meshes.process.documents import read_json
 from meshes.reduced import describe_reduction

@@ -6,8 +6,20 @@ from pathlib import Path
 
 from compare.contract.floor import count_floor
 from compare.contract.useful_flops import count_useful_flops
+from compare.energy.coefficients import Coefficients, coefficients
+from compare.energy.power_file import read_power
+from compare.energy.step_energy import compare_energy, list_coefficients, measure_energy
+from compare.energy.voltage import read_voltage
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.metadata import SourceNames
+from compare.metrics.alignment.timeline_diff import timeline_diff
+from compare.metrics.operations import ProgramText
+from compare.metrics.section import build_section
+from compare.metrics.verdicts import verdict_shares
+from compare.metrics.work import Peaks
+from compare.network.programs.simulation import Program, Simulation
+from compare.profile.join import profile
+from compare.profile.join.event_work import add_work
 from compare.report.build import lay_out_mesh
 from compare.report.model.energy import EnergyDifference, StepEnergy
 from compare.report.model.program import ArmPrograms, ProgramReport
@@ -17,24 +29,12 @@ from compare.report.programs import JudgedProgram, Key
 from compare.run.errors import WorkError
 from compare.run.folder.untrusted_paths import is_inside
 from compare.run.tasks import PROFILES
-from compare.timing.alignment.timeline_diff import timeline_diff
-from compare.timing.energy.coefficients import Coefficients, coefficients
-from compare.timing.energy.power_file import read_power
-from compare.timing.energy.step_energy import compare_energy, list_coefficients, measure_energy
-from compare.timing.energy.voltage import read_voltage
-from compare.timing.errors import TimingError
-from compare.timing.join import profile
-from compare.timing.join.event_work import add_work
-from compare.timing.metrics.operations import ProgramText
-from compare.timing.metrics.section import build_section
-from compare.timing.metrics.verdicts import verdict_shares
-from compare.timing.metrics.work import Peaks
-from compare.timing.model.hardware import Hardware
-from compare.timing.model.schedule import model_step
-from compare.timing.model.time_file import CalibratedTimes, read_times
-from compare.timing.network.programs.simulation import Program, Simulation
-from compare.timing.timeline import Timeline
-from compare.timing.tracks.numbers import to_ratio
+from compare.schedule.hardware import Hardware
+from compare.schedule.schedule import model_step
+from compare.schedule.time_file import CalibratedTimes, read_times
+from compare.timeline.errors import TimingError
+from compare.timeline.timeline import Timeline
+from compare.timeline.tracks.numbers import to_ratio
 from meshes.devices.generations import Generation
 from meshes.process import atomic_files
 from meshes.process.documents import read_json

@@ -8,30 +8,30 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from compare.chakra.reader import Trace, build_trace, read_folder
+from compare.chakra.settings import Settings, count_in_ns, count_in_ps, export_machine, read_settings
+from compare.metrics.verdicts import VERDICTS
+from compare.network.astra_sim.options import Options
+from compare.network.astra_sim.program import play_graph
+from compare.network.engine.faults import name_node
+from compare.network.engine.game import Played
+from compare.network.engine.plan import Plan
+from compare.network.engine.play import play
+from compare.network.graph.expand import expand_program
+from compare.network.graph.graph import COMPUTE, Graph
+from compare.network.machines.machine import Machine
+from compare.network.machines.machine_file import read_machine
+from compare.network.machines.tpu import astra_sim_machine, choose_times, describe_rings, tpu_machine
+from compare.network.programs.simulation import list_exposed
+from compare.network.programs.timeline import show_timeline
 from compare.render.units import time_text
 from compare.report.programs import JudgedProgram, judge_programs, list_failures
 from compare.run.folder.load_run import read_run
 from compare.run.folder.timelines import read_kept_times, read_power_file
+from compare.schedule.time_file import CalibratedTimes
 from compare.simulate.graphs.request import GraphRequest
 from compare.simulate.text import describe_machine
-from compare.timing.chakra.reader import Trace, build_trace, read_folder
-from compare.timing.chakra.settings import Settings, count_in_ns, count_in_ps, export_machine, read_settings
-from compare.timing.errors import TimingError
-from compare.timing.metrics.verdicts import VERDICTS
-from compare.timing.model.time_file import CalibratedTimes
-from compare.timing.network.astra_sim.options import Options
-from compare.timing.network.astra_sim.program import play_graph
-from compare.timing.network.engine.faults import name_node
-from compare.timing.network.engine.game import Played
-from compare.timing.network.engine.plan import Plan
-from compare.timing.network.engine.play import play
-from compare.timing.network.graph.expand import expand_program
-from compare.timing.network.graph.graph import COMPUTE, Graph
-from compare.timing.network.machines.machine import Machine
-from compare.timing.network.machines.machine_file import read_machine
-from compare.timing.network.machines.tpu import astra_sim_machine, choose_times, describe_rings, tpu_machine
-from compare.timing.network.programs.simulation import list_exposed
-from compare.timing.network.programs.timeline import show_timeline
+from compare.timeline.errors import TimingError
 from meshes.devices.topology import Topology
 from meshes.process import atomic_files
 from meshes.process.one_line import complain, complain_of

@@ -10,9 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from compare.timing.errors import TimingError
-from compare.timing.model.time_file import CalibratedTimes
-from compare.timing.network.machines.changes import (
+from compare.network.machines.changes import (
     BANDWIDTH,
     DCN,
     ICI,
@@ -24,11 +22,13 @@ from compare.timing.network.machines.changes import (
     set_algorithms,
     set_value,
 )
-from compare.timing.network.machines.machine import KINDS, Machine
-from compare.timing.network.machines.machine_file import MACHINE_KEYS, read_machine
-from compare.timing.network.machines.tpu import choose_times, tpu_machine
-from compare.timing.network.machines.words import choose_algorithm
-from compare.timing.network.programs.simulation import Simulation
+from compare.network.machines.machine import KINDS, Machine
+from compare.network.machines.machine_file import MACHINE_KEYS, read_machine
+from compare.network.machines.tpu import choose_times, tpu_machine
+from compare.network.machines.words import choose_algorithm
+from compare.network.programs.simulation import Simulation
+from compare.schedule.time_file import CalibratedTimes
+from compare.timeline.errors import TimingError
 from meshes.process.command_line import Parser, command_parser, whole_number
 from meshes.process.one_line import quote
 

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
+from compare.network.machines.changes import BANDWIDTH, scale_machine
+from compare.network.machines.tpu import tpu_machine
+from compare.network.programs.best import BestAlgorithm, list_best
+from compare.network.programs.simulation import Simulation
 from compare.simulate.what_if.framework import FrameworkInduced, compare_frameworks
 from compare.simulate.what_if.request import WhatIf
 from compare.simulate.what_if.subjects import Outcome, Subject, simulate_subject
-from compare.timing.errors import TimingError
-from compare.timing.network.machines.changes import BANDWIDTH, scale_machine
-from compare.timing.network.machines.tpu import tpu_machine
-from compare.timing.network.programs.best import BestAlgorithm, list_best
-from compare.timing.network.programs.simulation import Simulation
+from compare.timeline.errors import TimingError
 
 NO_LONGER_MATTERS = 1.0
 """Twice the bandwidth shortens the step by less than this percentage."""

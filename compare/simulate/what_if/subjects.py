@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from compare.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS, verdict_shares
+from compare.network.graph.graph import COMPUTE
+from compare.network.programs.simulation import Program, Simulation, list_exposed
 from compare.report.model.program import ProgramReport
 from compare.report.programs import JudgedProgram, list_failures
 from compare.run.folder.load_run import JudgedRun, judge_run, read_run
 from compare.run.folder.replace_folder import CASE
 from compare.run.folder.timelines import find_power_file, read_power_file
-from compare.timing.errors import TimingError
-from compare.timing.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS, verdict_shares
-from compare.timing.model.time_file import CalibratedTimes
-from compare.timing.network.graph.graph import COMPUTE
-from compare.timing.network.programs.simulation import Program, Simulation, list_exposed
+from compare.schedule.time_file import CalibratedTimes
+from compare.timeline.errors import TimingError
 
 Place = tuple[str, str]
 """(scope, axes)."""

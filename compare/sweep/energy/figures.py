@@ -14,6 +14,7 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
+from compare.energy.step_energy import WINDOW_NS
 from compare.render.figures import (
     COLOURS,
     COMPUTE,
@@ -29,8 +30,7 @@ from compare.render.picture import Picture
 from compare.sweep.energy.kernels import CLASSES
 from compare.sweep.energy.lines import SAME, UNFIT, EnergyLine
 from compare.sweep.summary import ChipRow, EnergySummary
-from compare.timing.arrays import Floats
-from compare.timing.energy.step_energy import WINDOW_NS
+from compare.timeline.arrays import Floats
 
 ARMS = (("#147a70", "o"), ("#b8442c", "s"), ("#6a56a5", "^"), ("#5d6673", "D"))
 """Colour and marker of the first arm, the second …, as in the sweep's other figure."""

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 
-from compare.timing.timeline import COMMUNICATION, COMPUTE
+from compare.timeline.timeline import COMMUNICATION, COMPUTE
 
 MATMUL, ELEMENTWISE, NORM, OTHER = "matmul", "memory and elementwise", "norm", "other compute"
 ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER = "all-reduce", "all-gather", "reduce-scatter"

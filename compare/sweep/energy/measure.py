@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pandas as pd
 
+from compare.energy.amounts import event_joules
+from compare.energy.coefficients import COMPONENTS, STATIC
+from compare.energy.step_energy import list_rates
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.files import decompress, read_bytes
+from compare.metrics.network.matrix import ici_bytes_by_chip
+from compare.metrics.network.sent_bytes import bytes_sent_by
 from compare.report.compiler_options import option_of
 from compare.report.model.program import ProgramReport
 from compare.report.model.report import Report
 from compare.report.model.timing import Timing
 from compare.sweep.energy.kernels import time_by_class
 from compare.sweep.summary import ChipRow, EnergySummary, ProgramSummary, ResultRow, Sweep
-from compare.timing.energy.amounts import event_joules
-from compare.timing.energy.coefficients import COMPONENTS, STATIC
-from compare.timing.energy.step_energy import list_rates
-from compare.timing.metrics.network.matrix import ici_bytes_by_chip
-from compare.timing.metrics.network.sent_bytes import bytes_sent_by
-from compare.timing.timeline import WORK_COLUMNS
+from compare.timeline.timeline import WORK_COLUMNS
 from meshes.process.documents import read_json
 
 REPORT, EVENTS, HLO = "report.json", "tables/events.parquet", "optimized.hlo.gz"

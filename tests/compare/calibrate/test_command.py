@@ -9,8 +9,8 @@ import pytest
 
 from compare.calibrate.__main__ import main
 from compare.calibrate.windows import read_windows, write_windows
-from compare.timing.energy.power_file import read_power
-from compare.timing.errors import TimingError
+from compare.energy.power_file import read_power
+from compare.timeline.errors import TimingError
 from tests.compare.calibrate.planted import JOULES, windows
 from tests.places import ROOT
 

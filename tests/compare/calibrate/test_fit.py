@@ -13,7 +13,7 @@ from compare.calibrate.constants import (
 )
 from compare.calibrate.fit import Terms, find_collinear
 from compare.calibrate.windows import make_table
-from compare.timing.errors import TimingError
+from compare.timeline.errors import TimingError
 from tests.compare.calibrate.planted import JOULES, SECONDS, coefficients, windows
 
 SEEDS = range(40)

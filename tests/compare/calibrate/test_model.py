@@ -8,8 +8,8 @@ from benchmarks.published import chip, measurements, programs
 from compare.calibrate.constants import convert_time, fit_time
 from compare.calibrate.windows import make_table
 from compare.calibrate.work import Device, count_work
-from compare.timing.model.constants import CONSTANTS
-from compare.timing.model.hardware import Hardware
+from compare.schedule.constants import CONSTANTS
+from compare.schedule.hardware import Hardware
 from meshes.devices.generations import GENERATIONS
 
 

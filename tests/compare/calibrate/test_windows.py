@@ -3,7 +3,7 @@
 import pytest
 
 from compare.calibrate.windows import COLUMNS, parse_windows, read_windows, write_windows
-from compare.timing.errors import TimingError
+from compare.timeline.errors import TimingError
 from tests.compare.calibrate.planted import windows
 
 HEAD = "name,time_s,energy_j,memory_bytes"

@@ -6,7 +6,7 @@ import pytest
 
 from compare.calibrate.benchmarks import build_windows, list_programs
 from compare.calibrate.work import Device, count_work
-from compare.timing.errors import TimingError
+from compare.timeline.errors import TimingError
 
 MATMUL = """\
 HloModule products, is_scheduled=true

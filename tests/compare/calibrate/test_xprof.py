@@ -3,8 +3,8 @@
 import pytest
 
 from compare.calibrate.xprof import measure_joules
-from tests.compare.timing.platforms.test_tpu_meters import plane
-from tests.compare.timing.spaces import Space, tpu
+from tests.compare.profile.platforms.test_tpu_meters import plane
+from tests.compare.timeline.spaces import Space, tpu
 
 
 def test_the_mean_power_of_every_device_between_its_events_times_the_seconds(tmp_path):

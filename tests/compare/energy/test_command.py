@@ -6,11 +6,11 @@ import shutil
 import pytest
 
 from compare.energy.__main__ import main
+from compare.network.machines.tpu import tpu_machine
+from compare.network.programs.simulation import Simulation
 from compare.report import __main__ as redraw
 from compare.run.errors import WorkError
 from compare.run.folder.timelines import POWER, SIMULATION
-from compare.timing.network.machines.tpu import tpu_machine
-from compare.timing.network.programs.simulation import Simulation
 from tests.places import EXAMPLE, example_report
 
 PROGRAMS = ("jax/decode/tpu", "torchxla/decode/tpu")

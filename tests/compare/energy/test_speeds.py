@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from compare.energy.__main__ import main
+from compare.energy.amounts import Span
+from compare.energy.coefficients import coefficients
+from compare.energy.core_speed import Marginal, Workload
 from compare.energy.speeds.frequencies import parse_frequencies
 from compare.energy.speeds.frequency import list_frequency_lines
 from compare.energy.speeds.marginal import Margins, list_marginal_lines
 from compare.energy.speeds.subjects import Subject, Subjects, list_voltages
-from compare.timing.energy.amounts import Span
-from compare.timing.energy.coefficients import coefficients
-from compare.timing.energy.speeds import Marginal, Workload
-from compare.timing.energy.voltage import Voltage
-from compare.timing.errors import TimingError
+from compare.energy.voltage import Voltage
+from compare.timeline.errors import TimingError
 from tests.places import EXAMPLE, ROOT, example_report
 
 

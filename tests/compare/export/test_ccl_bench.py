@@ -17,11 +17,11 @@ from compare.export.folder.write_folder import MARK
 from compare.metric.catalog import METRICS
 from compare.metric.errors import NotApplicable
 from compare.metric.subject import Request, read_subject
+from compare.metrics.summary import trace_summary
+from compare.profile.join.profile import read_profile
 from compare.report.model.codec import encode
 from compare.run.folder.load_run import read_run
-from compare.timing.join.profile import read_profile
-from compare.timing.metrics.summary import trace_summary
-from compare.timing.timeline import WORK_COLUMNS
+from compare.timeline.timeline import WORK_COLUMNS
 from meshes.process import atomic_files
 from meshes.process.command_line import run_command
 from tests.places import EXAMPLE

@@ -13,10 +13,10 @@ from compare.export.__main__ import main
 from compare.export.chakra import chakra_folder
 from compare.export.folder.programs import select_programs
 from compare.run.folder.load_run import read_run
-from compare.timing.errors import TimingError
-from compare.timing.model.schedule import model_step
+from compare.schedule.schedule import model_step
+from compare.timeline.errors import TimingError
 from meshes.process.command_line import run_command
-from tests.compare.timing.chakra.wire import BOOL, STRING, read_file
+from tests.compare.chakra.wire import BOOL, STRING, read_file
 from tests.places import EXAMPLE, example_report
 
 RUN = "llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4"

@@ -10,7 +10,7 @@ import pytest
 from compare.metric.catalog import METRICS
 from compare.metric.errors import NotApplicable
 from compare.metric.subject import Request, read_subject
-from tests.compare.timing.chrome.traces import CARD, Trace, all_reduce, permute
+from tests.compare.profile.chrome.traces import CARD, Trace, all_reduce, permute
 
 CHIPS = range(4)
 

@@ -10,7 +10,7 @@ from compare.metric.__main__ import main
 from compare.metric.catalog import METRICS
 from meshes.process.command_line import run_command
 from tests.compare.metric.test_known_answers import inference, two_axes
-from tests.compare.timing.chrome.traces import CARD, Trace
+from tests.compare.profile.chrome.traces import CARD, Trace
 from tests.places import EXAMPLE, ROOT, example_report
 
 NAMES = (
@@ -102,8 +102,8 @@ def test_twice_the_rate_takes_off_half_of_what_the_bytes_take(capsys):
     from dataclasses import replace
 
     from compare.metric.subject import Request, read_subject
-    from compare.timing.model.hardware import Hardware
-    from compare.timing.model.schedule import model_step
+    from compare.schedule.hardware import Hardware
+    from compare.schedule.schedule import model_step
 
     request = Request(trace=EXAMPLE, arm="jax", phase="prefill")
     run(["--trace", EXAMPLE, "--arm", "jax", "--phase", "prefill", "--metric", "scale_up_bw_utility", "--json"])

@@ -3,13 +3,13 @@
 from dataclasses import fields
 from typing import Any
 
+from compare.metrics.alignment.timeline_diff import timeline_diff
+from compare.metrics.section import build_section
 from compare.render.time.timeline_view import ProgramTimeline
 from compare.report.model.codec import decode, encode
 from compare.report.model.mesh import DeviceMesh
 from compare.report.model.program import CollectiveRow
 from compare.report.model.timing import Side, StepTimes
-from compare.timing.alignment.timeline_diff import timeline_diff
-from compare.timing.metrics.section import build_section
 from tests.compare.render.timelines import LABEL, MEASURED, make_timed
 
 Report = dict[str, Any]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from compare.metrics.work import UNKNOWN_SCOPE
 from compare.render.blocks import Cell, Column, Row, Table
 from compare.render.collectives_table import local_source
 from compare.render.terminal import console, print_blocks
@@ -11,7 +12,6 @@ from compare.render.time.profile_summary import print_trace
 from compare.render.time.speed.operations import COMMUNICATION, operation_words
 from compare.render.units import UNKNOWN, bytes_text, flops_text, list_text, time_text
 from compare.report.model.timing import Operation
-from compare.timing.metrics.work import UNKNOWN_SCOPE
 from compare.user_program.step_time import StepTime
 
 AMOUNTS = ("time", "bytes", "FLOPs", "bound")

@@ -12,10 +12,10 @@ from compare.hlo.proto.size_limits import Census
 from compare.hlo.text import files
 from compare.hlo.text.errors import HloError
 from compare.passes import archive as passes
-from compare.timing.errors import TimingError
-from compare.timing.xplane import columnar_protobuf, reader
+from compare.profile.xplane import columnar_protobuf, reader
+from compare.timeline.errors import TimingError
 from meshes.process.one_line import MOST
-from tests.compare.timing.spaces import data, number
+from tests.compare.timeline.spaces import data, number
 
 
 def test_a_gzip_file_that_unpacks_to_much_is_not_unpacked(tmp_path):

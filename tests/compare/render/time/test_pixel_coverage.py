@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compare.render.time.figures import pixel_coverage
-from compare.timing.intervals import intersect
+from compare.timeline.intervals import intersect
 
 
 def _ints(*values: int) -> np.ndarray:

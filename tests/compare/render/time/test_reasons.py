@@ -8,7 +8,7 @@ import pytest
 from compare.render.time.speed.reasons import compare_compute, fastest_control, over_floor_sentence
 from compare.render.time.timing_section import ProgramTiming
 from tests.compare.render.time.programs import MS, make_program, operation, part
-from tests.compare.timing.build import row
+from tests.compare.timeline.build import row
 
 AXES = {"pp": 2, "tp": 4}
 CORE, UP = "layer.attention.core", "layer.mlp.up"

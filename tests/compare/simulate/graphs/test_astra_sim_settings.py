@@ -5,8 +5,7 @@ import json
 import pytest
 
 from compare.simulate.__main__ import main
-from tests.compare.simulate.graphs.test_graphs import answer, refuse
-from tests.compare.timing.chakra.files import (
+from tests.compare.chakra.files import (
     attribute,
     collective,
     compute,
@@ -20,7 +19,8 @@ from tests.compare.timing.chakra.files import (
     write_file,
     write_trace,
 )
-from tests.compare.timing.chakra.wire import BOOL, INT64
+from tests.compare.chakra.wire import BOOL, INT64
+from tests.compare.simulate.graphs.test_graphs import answer, refuse
 
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
 MIB = 1 << 20

@@ -9,7 +9,7 @@ import pytest
 from compare.export.__main__ import main as export
 from compare.simulate.__main__ import main
 from meshes.process.command_line import run_command
-from tests.compare.timing.chakra.files import collective, compute, node, write_trace
+from tests.compare.chakra.files import collective, compute, node, write_trace
 from tests.places import EXAMPLE
 
 RAN = {

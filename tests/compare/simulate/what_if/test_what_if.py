@@ -13,7 +13,7 @@ from compare.simulate.what_if.framework import list_induced
 from compare.simulate.what_if.request import parse_what_if
 from compare.simulate.what_if.result import simulate_run
 from compare.simulate.what_if.subjects import Outcome, Subjects, load_subjects, simulate_subject
-from compare.timing.errors import TimingError
+from compare.timeline.errors import TimingError
 from meshes.process.command_line import run_command
 from tests.places import ROOT
 

@@ -1,0 +1,1 @@
+"""What-if networks: machines of rings, switches and full meshes, and what a collective costs on them."""

@@ -1,0 +1,216 @@
+"""What a transfer puts on the links of a machine, whatever their rates: hops, bytes on the busiest link, links used.
+
+All groups of a transfer run at once; the bytes that they put on a link add up.  Rates come in only at the end
+(`PassFootprint.times`), so that many machines of one shape share one footprint.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from compare.hlo.devices.groups import Groups
+from compare.network.engine.links import Links, Routes
+from compare.network.engine.patterns import Pattern, list_patterns
+from compare.network.machines.machine import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    LOCAL_BW_AWARE,
+    REDUCE_SCATTER,
+    Algorithm,
+    Machine,
+)
+from compare.timeline.arrays import Floats, Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepFootprint:
+    """Alike steps; everything per byte of a rank's input."""
+
+    hops: Floats
+    """(groups, dims): links of the longest way."""
+    load: Floats
+    """(groups, dims): bytes on the busiest link."""
+    count: int
+    reduced: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Uses:
+    """Own bytes of each group on each link, over all steps of a pass, per byte of a rank's input."""
+
+    group: Ints
+    link: Ints
+    load: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PassFootprint:
+    """One phase of a transfer."""
+
+    dim: int
+    """-1 where it goes over several."""
+    steps: tuple[StepFootprint, ...]
+    uses: Uses
+
+    def times(self, machine: Machine, num_bytes: float) -> tuple[Floats, Floats]:
+        """(latency and reductions, time on the busiest link) of each group, in ns."""
+        latency_ns = np.array([dim.latency_ns for dim in machine.dims])
+        rates = np.array([dim.bytes_per_ns for dim in machine.dims])
+        memory = machine.memory_bytes_per_ns
+        before, moving = np.zeros(0), np.zeros(0)
+        for index, step in enumerate(self.steps):
+            waiting = step.hops @ latency_ns + (machine.endpoint_ns or 0)
+            if memory:
+                waiting = waiting + 3 * step.reduced * num_bytes / memory
+            carrying = (step.load / rates).max(axis=1) * num_bytes
+            before = step.count * waiting + (before if index else 0.0)
+            moving = step.count * carrying + (moving if index else 0.0)
+        return before + (machine.endpoint_ns or 0), moving
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Footprint:
+    """The phases of a transfer, one after another.  Groups of different shapes have footprints of their own."""
+
+    groups: Ints
+    """Indices into the transfer's groups; those of `steps` and `uses` count among these."""
+    passes: tuple[PassFootprint, ...]
+
+
+def list_passes(machine: Machine, kind: str, dims: Sequence[int]) -> list[tuple[str, int, float]]:
+    """(kind, dim, bytes a rank brings per byte of its input) of each phase over some dims of a machine."""
+    last = dims[-1]
+    order = [(kind, dim) for dim in dims]
+    if kind == ALL_GATHER:
+        order.reverse()
+    elif kind == ALL_REDUCE and machine.multi == LOCAL_BW_AWARE:
+        order = [*((REDUCE_SCATTER, dim) for dim in dims[:-1]), (ALL_REDUCE, last),
+                 *((ALL_GATHER, dim) for dim in reversed(dims[:-1]))]  # fmt: skip
+    passes, share = [], 1.0
+    for phase, dim in order:
+        passes.append((phase, dim, share))
+        size = machine.dims[dim].size
+        share = {REDUCE_SCATTER: share / size, ALL_GATHER: share * size}.get(phase, share)
+    return passes
+
+
+def measure_collective(links: Links, kind: str, groups: Groups) -> list[Footprint]:
+    """By the machine's algorithms: a group that fills dims uses theirs, another that of the first dim in which its
+    ranks differ, over its ranks in order."""
+    shapes: dict[tuple[tuple[int, ...], int, int], list[int]] = {}
+    for index, group in enumerate(groups):
+        key = (filled_dims(links.machine, group), len(group), first_dim(links.machine, group))
+        shapes.setdefault(key, []).append(index)
+    return [
+        _measure_filled(links, kind, groups, indices, dims) if dims else _measure_listed(links, kind, groups, indices)
+        for (dims, _, _), indices in shapes.items()
+    ]
+
+
+def filled_dims(machine: Machine, group: Sequence[int]) -> tuple[int, ...]:
+    """The dims in which the ranks differ, if they fill them; else none."""
+    ranks = np.array(group, np.int64)
+    kept, size = [], 1
+    for index, dim in enumerate(machine.dims):
+        coordinates = ranks // machine.stride(index) % dim.size
+        if (coordinates != coordinates[0]).any():
+            kept.append(index)
+            size *= dim.size
+    return tuple(kept) if size == ranks.size else ()
+
+
+def first_dim(machine: Machine, group: Sequence[int]) -> int:
+    """The first dim in which the ranks differ."""
+    for index, dim in enumerate(machine.dims):
+        if len({rank // machine.stride(index) % dim.size for rank in group}) > 1:
+            return index
+    return 0
+
+
+def listed_algorithm(machine: Machine, kind: str, group: Sequence[int]) -> Algorithm:
+    """That of a group which fills no dims."""
+    return machine.algorithms.of(kind)[first_dim(machine, group)]
+
+
+def _measure_filled(
+    links: Links, kind: str, groups: Groups, indices: Sequence[int], dims: tuple[int, ...]
+) -> Footprint:
+    machine = links.machine
+    ranks = np.sort(np.array([groups[index] for index in indices], np.int64), axis=1)
+    algorithms = machine.algorithms.of(kind)
+    passes = []
+    for phase, dim, share in list_passes(machine, kind, dims):
+        size, stride = machine.dims[dim].size, machine.stride(dim)
+        first = ranks[ranks // stride % size == 0]
+        lines = first[:, None] + stride * np.arange(size)
+        group = np.repeat(np.arange(len(indices)), first.size // len(indices))
+        patterns = list_patterns(algorithms[dim], phase, size)
+        passes.append(_measure_pass(links, dim, patterns, lines, group, len(indices), share))
+    return Footprint(np.array(indices, np.int64), tuple(passes))
+
+
+def _measure_listed(links: Links, kind: str, groups: Groups, indices: Sequence[int]) -> Footprint:
+    lines = np.array([groups[index] for index in indices], np.int64)
+    algorithm = listed_algorithm(links.machine, kind, groups[indices[0]])
+    patterns = list_patterns(algorithm, kind, lines.shape[1])
+    part = _measure_pass(links, -1, patterns, lines, np.arange(len(indices)), len(indices), 1.0)
+    return Footprint(np.array(indices, np.int64), (part,))
+
+
+def measure_pairs(links: Links, pairs: Groups) -> Footprint:
+    """Every pair sends a message, all at once."""
+    ends = np.array(pairs, np.int64).reshape(-1, 2)
+    pattern = Pattern(np.array([0]), np.array([1]), np.array([1.0]))
+    indices = np.arange(len(ends))
+    return Footprint(indices, (_measure_pass(links, -1, [pattern], ends, indices, len(ends), 1.0),))
+
+
+def _measure_pass(
+    links: Links, dim: int, patterns: Iterable[Pattern], lines: Ints, group: Ints, num_groups: int, share: float
+) -> PassFootprint:
+    """Patterns over lines of ranks.  group: of each line."""
+    steps, own = [], dict[tuple[int, int], float]()
+    for pattern in patterns:
+        source, target = lines[:, pattern.source].reshape(-1), lines[:, pattern.target].reshape(-1)
+        loads = np.tile(pattern.share * share, len(lines))
+        of_message = np.repeat(group, pattern.source.size)
+        routes = links.route(source, target)
+        steps.append(measure_step(links, routes, loads, of_message, num_groups, pattern.count, pattern.reduced * share))
+        _add_uses(own, routes, loads * pattern.count, of_message)
+    return PassFootprint(dim, tuple(steps), pack_uses(own))
+
+
+def measure_step(
+    links: Links, routes: Routes, loads: Floats, of_message: Ints, num_groups: int, count: int, reduced: float
+) -> StepFootprint:
+    """Hops and the busiest link of each group, by dim."""
+    num_dims = len(links.machine.dims)
+    dims = links.slot_dim[routes.link % links.slots]
+    carried = routes.loads(loads, links)[routes.link]
+    busiest = np.zeros((num_groups, num_dims))
+    np.maximum.at(busiest, (of_message[routes.message], dims), carried)
+    hops_of = np.zeros((routes.num_messages, num_dims))
+    np.add.at(hops_of, (routes.message, dims), 1)
+    longest = np.zeros(num_groups, np.int64)
+    total = hops_of.sum(axis=1)
+    order = np.argsort(total, kind="stable")  # the longest way of a group is written last
+    longest[of_message[order]] = order
+    hops = hops_of[longest]
+    hops[~np.isin(np.arange(num_groups), of_message)] = 0
+    return StepFootprint(hops, busiest, count, reduced)
+
+
+def _add_uses(own: dict[tuple[int, int], float], routes: Routes, loads: Floats, of_message: Ints) -> None:
+    for key, load in zip(
+        zip(of_message[routes.message].tolist(), routes.link.tolist(), strict=True),
+        loads[routes.message].tolist(),
+        strict=True,
+    ):
+        own[key] = own.get(key, 0.0) + load
+
+
+def pack_uses(own: dict[tuple[int, int], float]) -> Uses:
+    """As columns, by group and link."""
+    keys = np.array(sorted(own), np.int64).reshape(-1, 2)
+    return Uses(keys[:, 0], keys[:, 1], np.array([own[key] for key in sorted(own)], np.float64))

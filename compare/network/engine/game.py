@@ -1,0 +1,405 @@
+"""Plays a graph on a machine: every class of ranks on its own clock, transfers as flows over shared links.
+
+A rank computes one node at a time, and its CPU another; whatever communicates runs beside that.  Among ready nodes
+the lowest goes first.  A collective begins when its last member has come; a message when its sender has (`eager`), or
+both its ends.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from compare.network.engine.classes import ClassGroup
+from compare.network.engine.faults import GraphError, describe_deadlock, list_ends
+from compare.network.engine.flows import Flow, SharedLinks
+from compare.network.engine.links import Links
+from compare.network.engine.plan import Plan
+from compare.network.graph.graph import COLLECTIVE, COMPUTE, HOST, RECEIVE, SEND, NodeTable, list_partners
+from compare.network.machines.machine import Machine
+from compare.timeline.arrays import Floats
+
+Uses = tuple[tuple[int, float], ...]
+Phase = tuple[int, float, float, Uses]
+"""(dim, ns before its links are needed, ns on them when it has them to itself, (link, fraction of it))."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Played:
+    """When each node of each class was: began (its dependencies were done), joined (its partners had come), ended."""
+
+    plan: Plan
+    machine: Machine
+    starts: tuple[Floats, ...]
+    joined: tuple[Floats, ...]
+    ends: tuple[Floats, ...]
+
+    def table(self, index: int) -> NodeTable:
+        """The nodes of one class."""
+        return self.plan.graph.table(int(self.plan.classes.first[index]))
+
+    @property
+    def total_ns(self) -> float:
+        return max((float(end.max(initial=0.0)) for end in self.ends), default=0.0)
+
+    def rank_ends(self) -> Floats:
+        """(ranks,): when each rank ended its last node."""
+        return np.array([end.max(initial=0.0) for end in self.ends])[self.plan.classes.of]
+
+
+@dataclass(slots=True, eq=False)
+class Instance:
+    """One execution of a transfer in one group of classes."""
+
+    transfer: int
+    group: ClassGroup
+    priority: int
+    phases: tuple[Phase, ...]
+    missing: int
+    """Members, or ends, that have not come."""
+    nodes: list[tuple[int, int]] = field(default_factory=list)
+    """(class, node) that end with it."""
+    joined: float = 0.0
+    chunks_left: int = 1
+    begun: bool = False
+    ended: float = -1.0
+    waiting: "dict[int, deque[tuple[Instance, int]]]" = field(default_factory=dict)
+    """Chunks before each dim."""
+    busy: dict[int, int] = field(default_factory=dict)
+
+
+class Game:
+    def __init__(self, plan: Plan, machine: Machine, *, eager: bool, scale_compute: float):
+        self.plan, self.machine, self.eager = plan, machine, eager
+        self.links = Links.of(machine)
+        self.shared = SharedLinks()
+        self.events: list[tuple[float, int, Callable[[], None]]] = []
+        self.order = 0
+        self.now = 0.0
+        self.phases: dict[tuple[int, int], list[tuple[Phase, ...]]] = {}
+        self.instances: dict[tuple[int, int], Instance] = {}
+        self.queue: list[Instance] = []
+        """Instances that wait for a turn, where the machine limits how many are in flight."""
+        first = plan.classes.first.tolist()
+        self.in_flight = [0] * len(first)
+        self.tables = [plan.graph.table(rank) for rank in first]
+        shared_parts = {id(table): _TableParts.of(table, machine, scale_compute) for table in self.tables}
+        self.parts = [shared_parts[id(table)] for table in self.tables]
+        self.left = [list(parts.num_deps) for parts in self.parts]
+        self.ready: list[dict[int, list[int]]] = [{COMPUTE: [], HOST: []} for _ in first]
+        """Of each class, by the core that they run on."""
+        self.computing: list[set[int]] = [set() for _ in first]
+        self.starts = [[-1.0] * table.size for table in self.tables]
+        self.joined = [[-1.0] * table.size for table in self.tables]
+        self.ends = [[-1.0] * table.size for table in self.tables]
+        self.pending: dict[tuple[int, int], int] = {}
+        """(class, node) -> its groups that have not ended, where there are several."""
+        self.rates: list[float] = self.links.rates.tolist()
+        self.latencies: list[float] = self.links.latencies.tolist()
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        """What another kind of links adds."""
+
+    def play(self) -> Played:
+        for index, parts in enumerate(self.parts):
+            for node in parts.roots:
+                self._make_ready(index, node)
+        for index in range(len(self.parts)):
+            self._compute(index, COMPUTE)
+            self._compute(index, HOST)
+        events, pop = self.events, heapq.heappop
+        while events:
+            self.now, _, act = pop(events)
+            act()
+        self._check_ended()
+        return Played(
+            self.plan, self.machine, *(tuple(map(np.array, times)) for times in (self.starts, self.joined, self.ends))
+        )
+
+    def at(self, time: float, act: Callable[[], None]) -> None:
+        self.order += 1
+        heapq.heappush(self.events, (time, self.order, act))
+
+    # Ranks
+
+    def _make_ready(self, index: int, node: int) -> None:
+        op = self.parts[index].ops[node]
+        if op in self.ready[index]:
+            heapq.heappush(self.ready[index][op], node)
+        elif self.parts[index].transfers[node] < 0:
+            self.starts[index][node] = self.joined[index][node] = self.now
+            self.at(self.now + self.parts[index].ns[node], partial(self._end_node, index, node))
+        else:
+            self._join(index, node)
+
+    def _compute(self, index: int, core: int) -> None:
+        if core in self.computing[index] or not self.ready[index][core]:
+            return
+        node = heapq.heappop(self.ready[index][core])
+        self.computing[index].add(core)
+        self.starts[index][node] = self.joined[index][node] = self.now
+        self.at(self.now + self.parts[index].ns[node], partial(self._end_compute, index, core, node))
+
+    def _end_compute(self, index: int, core: int, node: int) -> None:
+        self.computing[index].remove(core)
+        self._end_node(index, node)
+
+    def _end_node(self, index: int, node: int) -> None:
+        self.ends[index][node] = self.now
+        left = self.left[index]
+        for after in self.parts[index].followers[node]:
+            left[after] -= 1
+            if not left[after]:
+                self._make_ready(index, after)
+        self._compute(index, COMPUTE)
+        self._compute(index, HOST)
+
+    # Transfers
+
+    def _join(self, index: int, node: int) -> None:
+        parts = self.parts[index]
+        self.starts[index][node] = self.now
+        if parts.fixed[node]:
+            self.joined[index][node] = self.now
+            self.at(self.now + parts.fixed[node], partial(self._end_node, index, node))
+            return
+        transfer = parts.transfers[node]
+        role = 1 if parts.ops[node] == RECEIVE else 0
+        places = self.plan.groups_of[int(self.plan.traffic_of[transfer])][index, role]
+        if len(places) > 1:
+            self.pending[index, node] = len(places)
+        for place in places:
+            instance = self._instance(transfer, place)
+            instance.missing -= 1
+            if instance.ended >= 0:  # a message that came before its receiver
+                self.joined[index][node] = self.now
+                self._end_member(index, node)
+                continue
+            instance.nodes.append((index, node))
+            if self.eager and self.plan.graph.transfers[transfer].are_pairs:
+                complete = role == 0
+            else:
+                complete = instance.missing == 0
+            if complete and not instance.begun:
+                self._begin_when_free(instance)
+
+    def _instance(self, transfer: int, place: int) -> Instance:
+        if (transfer, place) not in self.instances:
+            traffic = int(self.plan.traffic_of[transfer])
+            spec = self.plan.graph.transfers[transfer]
+            group = self.plan.classes.groups[traffic][place]
+            self.instances[transfer, place] = Instance(
+                transfer, group, spec.priority, self._phases_of(traffic, spec.num_bytes)[place], len(group.members)
+            )
+        return self.instances[transfer, place]
+
+    def _phases_of(self, traffic: int, num_bytes: int) -> list[tuple[Phase, ...]]:
+        if (traffic, num_bytes) not in self.phases:
+            self.phases[traffic, num_bytes] = list_phases(
+                self.plan, traffic, self.machine, self.links, num_bytes / self.machine.chunks
+            )
+        return self.phases[traffic, num_bytes]
+
+    def _begin_when_free(self, instance: Instance) -> None:
+        instance.begun = True
+        instance.joined = self.now
+        if self.machine.in_flight is None:
+            self.begin(instance)
+            return
+        self.queue.append(instance)
+        self._serve()
+
+    def _serve(self) -> None:
+        """Begin what has a turn at all its members, by the machine's policy."""
+        if self.machine.policy == "lifo":
+            waiting = self.queue[::-1]
+        elif self.machine.policy == "priority":
+            waiting = sorted(self.queue, key=lambda instance: -instance.priority)
+        else:
+            waiting = list(self.queue)
+        for instance in waiting:
+            members = {index for index, _ in instance.group.members}
+            if all(self.in_flight[index] < (self.machine.in_flight or 1) for index in members):
+                for index in members:
+                    self.in_flight[index] += 1
+                self.queue.remove(instance)
+                self.begin(instance)
+
+    def begin(self, instance: Instance) -> None:
+        chunks = self.machine.chunks
+        instance.chunks_left = chunks
+        if chunks == 1:
+            self._enter(instance, 0, self.machine.launch_ns)
+            return
+        for _ in range(chunks):
+            self._queue_chunk(instance, 0)
+
+    def _queue_chunk(self, instance: Instance, place: int) -> None:
+        dim = instance.phases[place][0]
+        instance.waiting.setdefault(dim, deque()).append((instance, place))
+        self._serve_dim(instance, dim)
+
+    def _serve_dim(self, instance: Instance, dim: int) -> None:
+        waiting = instance.waiting.get(dim)
+        while waiting and instance.busy.get(dim, 0) < self.machine.slots:
+            _, place = waiting.popleft()
+            instance.busy[dim] = instance.busy.get(dim, 0) + 1
+            first = place == 0 and instance.chunks_left == self.machine.chunks and not instance.busy.get(-2)
+            if first:
+                instance.busy[-2] = 1
+            self._enter(instance, place, self.machine.launch_ns if first else 0.0)
+
+    def _enter(self, instance: Instance, place: int, launch_ns: float) -> None:
+        if place >= len(instance.phases):
+            self.at(self.now + launch_ns, partial(self._leave, instance, place))
+            return
+        before = instance.phases[place][1] + launch_ns
+        if before:
+            self.at(self.now + before, partial(self._flow, instance, place))
+        else:
+            self._flow(instance, place)
+
+    def _flow(self, instance: Instance, place: int) -> None:
+        _, _, moving, uses = instance.phases[place]
+        if moving <= 0:
+            self._leave(instance, place)
+            return
+        for changed in self.shared.start(Flow(partial(self._leave, instance, place), moving, uses), self.now):
+            self._schedule(changed)
+
+    def _schedule(self, flow: Flow) -> None:
+        flow.version += 1
+        self.at(self.now + flow.remaining_ns / flow.rate, partial(self._end_flow, flow, flow.version))
+
+    def _end_flow(self, flow: Flow, version: int) -> None:
+        if version != flow.version:
+            return
+        for changed in self.shared.end(flow, self.now):
+            self._schedule(changed)
+        flow.ended()
+
+    def _leave(self, instance: Instance, place: int) -> None:
+        if self.machine.chunks == 1:
+            if place + 1 < len(instance.phases):
+                self._enter(instance, place + 1, 0.0)
+            else:
+                self.end_instance(instance)
+            return
+        left = instance.phases[place][0]
+        instance.busy[left] -= 1
+        if place + 1 < len(instance.phases):
+            self._queue_chunk(instance, place + 1)
+        else:
+            instance.chunks_left -= 1
+        self._serve_dim(instance, left)
+        if not instance.chunks_left:
+            self.end_instance(instance)
+
+    def end_instance(self, instance: Instance) -> None:
+        instance.ended = self.now
+        if self.machine.in_flight is not None:
+            for index in {index for index, _ in instance.group.members}:
+                self.in_flight[index] -= 1
+        for index, node in instance.nodes:
+            self.joined[index][node] = max(self.joined[index][node], instance.joined)
+            self._end_member(index, node)
+        if self.machine.in_flight is not None:
+            self._serve()
+
+    def _end_member(self, index: int, node: int) -> None:
+        if (index, node) in self.pending:
+            self.pending[index, node] -= 1
+            if self.pending[index, node]:
+                return
+        self._end_node(index, node)
+
+    def _check_ended(self) -> None:
+        """Raises `GraphError`, which names ranks and nodes, where some never end."""
+        waiting: dict[int, int] = {}
+        for index, ends in enumerate(self.ends):
+            open_nodes = [node for node, end in enumerate(ends) if end < 0]
+            if open_nodes:
+                begun = [node for node in open_nodes if self.starts[index][node] >= 0]
+                waiting[index] = begun[0] if begun else open_nodes[0]
+        if waiting:
+            of = self.plan.classes.of.tolist()
+            stuck = {rank: waiting[index] for rank, index in enumerate(of) if index in waiting}
+            ends_of = {id(table): list_ends(table) for table in self.tables}
+
+            def list_absent(rank: int) -> list[int]:
+                """The ranks that have not come to the transfer at which one waits."""
+                node = stuck[rank]
+                if self.starts[of[rank]][node] < 0 or self.parts[of[rank]].transfers[node] < 0:
+                    return []
+                number, op = self.parts[of[rank]].transfers[node], self.parts[of[rank]].ops[node]
+                met = {SEND: RECEIVE, RECEIVE: SEND}.get(op, COLLECTIVE)
+                return [
+                    other
+                    for other in list_partners(self.plan.graph, rank, node)
+                    if self.starts[of[other]][ends_of[id(self.tables[of[other]])][number, met]] < 0
+                ]
+
+            raise GraphError(describe_deadlock(self.plan.graph, stuck, list_absent))
+
+
+def list_phases(plan: Plan, traffic: int, machine: Machine, links: Links, num_bytes: float) -> list[tuple[Phase, ...]]:
+    """The phases of each group of classes, for so many bytes."""
+    times = [[part.times(machine, num_bytes) for part in each.passes] for each in plan.traffics[traffic].footprints]
+    rates = links.rates.tolist()
+    rows = []
+    for group in plan.classes.groups[traffic]:
+        phases = []
+        footprint = plan.traffics[traffic].footprints[group.footprint]
+        for place, part in enumerate(footprint.passes):
+            before, moving = (float(column[group.index]) for column in times[group.footprint][place])
+            uses = tuple(
+                (link, load * num_bytes / rates[link % links.slots] / moving) for link, load in group.uses[place]
+            ) if moving > 0 else ()  # fmt: skip
+            phases.append((part.dim, before, moving, uses))
+        rows.append(tuple(phases))
+    return rows
+
+
+def compute_ns(table: NodeTable, machine: Machine) -> Floats:
+    """Of each node the length that its graph gives; on a machine with a peak, of compute whose flops or bytes are known
+    the longer of flops at that peak and bytes through the memory (Williams, Waterman, Patterson, "Roofline", 2009)."""
+    ns = table.duration_ps / 1000
+    if machine.peak_flops_per_ns is None:
+        return ns
+    calculating = np.nan_to_num(table.flops, nan=0.0) / machine.peak_flops_per_ns
+    memory = machine.memory_bytes_per_ns
+    moving = np.nan_to_num(table.memory_bytes, nan=0.0) / memory if memory else np.zeros(table.size)
+    known = (table.ops == COMPUTE) & ~(np.isnan(table.flops) & np.isnan(table.memory_bytes))
+    return np.where(known, np.maximum(calculating, moving), ns)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _TableParts:
+    """The columns of a table as lists."""
+
+    ops: list[int]
+    ns: list[float]
+    fixed: list[float]
+    """Of what communicates, a length that the graph gives; 0: the network's."""
+    transfers: list[int]
+    num_deps: list[int]
+    followers: list[list[int]]
+    roots: list[int]
+
+    @classmethod
+    def of(cls, table: NodeTable, machine: Machine, scale_compute: float) -> "_TableParts":
+        num_deps = np.diff(table.dep_starts)
+        followers: list[list[int]] = [[] for _ in range(table.size)]
+        waiting = np.repeat(np.arange(table.size), num_deps)
+        for node, before in zip(waiting.tolist(), table.deps.tolist(), strict=True):
+            followers[before].append(node)
+        ns = compute_ns(table, machine)
+        scaled = np.where(table.ops == COMPUTE, ns / scale_compute, ns)
+        return cls(
+            table.ops.tolist(), scaled.tolist(), np.where(table.transfers < 0, 0.0, ns).tolist(),
+            table.transfers.tolist(), num_deps.tolist(), followers, np.flatnonzero(num_deps == 0).tolist(),
+        )  # fmt: skip

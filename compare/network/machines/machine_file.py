@@ -1,0 +1,195 @@
+"""A machine from a TOML file: dims, algorithms, chunks and queues; whatever is wrong is one line that names its key.
+
+```toml
+name = "two rings"
+memory = 2765              # GB/s (1e9), of one rank; left out: reductions cost nothing
+peak = 197                 # TFLOP/s of one rank; left out: compute lasts as the graph says
+multi = "local-bw-aware"   # or "baseline"; "greedy" of one collective alone
+compiled = ["all-reduce"]  # kinds that follow the algorithm in a compiled program, where the dims are a torus
+chunks = 1                 # also: active-chunks, queues, policy, links, in-flight, endpoint (ns), launch (ns)
+
+[[dims]]
+kind = "ring"              # or "line", "switch", "fully-connected"
+size = 4
+bandwidth = 90             # GB/s (1e9), one link, one direction
+latency = 1000             # ns, one hop
+algorithm = "ring"         # of every collective in this dim
+
+[algorithms]               # of one collective, one for each dim
+all-to-all = ["direct"]
+all-reduce = ["custom:tree"]
+
+[custom.tree]              # an algorithm of one's own, message by message: see `machines.custom`
+collective = "all-reduce"
+```
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from compare.network.machines.custom import parse_custom
+from compare.network.machines.machine import (
+    KINDS,
+    LOCAL_BW_AWARE,
+    MOST_DIMS,
+    SHARED,
+    Algorithm,
+    Algorithms,
+    CustomAlgorithm,
+    Dim,
+    Machine,
+)
+from compare.network.machines.words import parse_algorithm, parse_kind
+from compare.timeline.errors import TimingError
+from meshes.process.documents import read_toml
+from meshes.process.errors import MeshError
+from meshes.process.one_line import quote
+
+Table = Mapping[str, object]
+Value = TypeVar("Value")
+
+MACHINE_KEYS = ("name", "memory", "peak", "multi", "compiled", "chunks", "active-chunks", "queues", "policy", "links",
+                "in-flight", "endpoint", "launch", "dims", "algorithms", "custom")  # fmt: skip
+_DIM_KEYS = ("kind", "size", "bandwidth", "latency", "algorithm")
+
+
+def read_machine(path: Path) -> Machine:
+    """The machine of a file.  `OSError` where it can't be opened, `TimingError`, one line, where it is none."""
+    try:
+        table: Table = read_toml(path)
+    except MeshError as error:
+        raise TimingError(f"{path} is {error}") from None
+    try:
+        return parse_machine(table, name=path.stem)
+    except TimingError as error:
+        raise TimingError(f"{path}: {error}") from None
+
+
+def parse_machine(table: Table, *, name: str) -> Machine:
+    """The machine of a table.  Raises `TimingError`, which names the key."""
+    _check_keys(table, MACHINE_KEYS, "")
+    rows = table.get("dims")
+    if not isinstance(rows, list) or not 1 <= len(rows) <= MOST_DIMS:
+        raise TimingError(f"dims: a machine has 1 to {MOST_DIMS} tables [[dims]]")
+    dims, algorithms, custom = [], [], _read_custom(table)
+    for index, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise TimingError(f"dims.{index}: a table, not {quote(row)}")
+        place = f"dims.{index}."
+        _check_keys(row, _DIM_KEYS, place)
+        try:
+            dims.append(
+                Dim(
+                    kind=_word(row, "kind", place, parse_kind),
+                    size=_whole(row, "size", place),
+                    bytes_per_ns=_number(row, "bandwidth", place),
+                    latency_ns=_number(row, "latency", place),
+                )
+            )
+            algorithms.append(_word(row, "algorithm", place, lambda word: parse_algorithm(word, custom), "ring"))
+        except TimingError as error:
+            words = str(error)
+            raise TimingError(words if words.startswith(place) else f"{place}{words}") from None
+    memory = _number(table, "memory", "") if "memory" in table else None
+    endpoint = _whole(table, "endpoint", "") if "endpoint" in table else None
+    return Machine(
+        name=_text(table, "name", "", name),
+        dims=tuple(dims),
+        algorithms=_read_algorithms(table, tuple(algorithms), custom),
+        multi=_text(table, "multi", "", LOCAL_BW_AWARE),
+        compiled=_read_compiled(table),
+        chunks=_whole(table, "chunks", "", 1),
+        active_chunks=_whole(table, "active-chunks", "", 1),
+        queues=_whole(table, "queues", "", 1),
+        policy=_text(table, "policy", "", "fifo"),
+        links=_text(table, "links", "", SHARED),
+        in_flight=_whole(table, "in-flight", "") if "in-flight" in table else None,
+        memory_bytes_per_ns=memory,
+        # TFLOP/s are 1,000 flops a ns.
+        peak_flops_per_ns=1000 * _number(table, "peak", "") if "peak" in table else None,
+        endpoint_ns=endpoint,
+        launch_ns=_number(table, "launch", "", 0.0),
+        custom=tuple(custom.values()),
+    )
+
+
+def _read_custom(table: Table) -> dict[str, CustomAlgorithm]:
+    rows = table.get("custom", {})
+    if not isinstance(rows, dict):
+        raise TimingError(f"custom: tables [custom.name], not {quote(rows)}")
+    custom = {}
+    for name, row in rows.items():
+        try:
+            custom[name] = parse_custom(row, name=name)
+        except TimingError as error:
+            raise TimingError(f"custom.{name[:40]}: {error}") from None
+    return custom
+
+
+def _read_algorithms(table: Table, of_dims: tuple[Algorithm, ...], custom: Mapping[str, CustomAlgorithm]) -> Algorithms:
+    """Those of the dims, but where a collective has its own."""
+    own = table.get("algorithms", {})
+    if not isinstance(own, dict):
+        raise TimingError(f"algorithms: a table, not {quote(own)}")
+    _check_keys(own, KINDS, "algorithms.")
+    by_kind = dict.fromkeys(KINDS, of_dims)
+    for kind, words in own.items():
+        if (
+            not isinstance(words, list)
+            or not all(isinstance(word, str) for word in words)
+            or len(words) != len(of_dims)
+        ):
+            raise TimingError(
+                f"algorithms.{kind}: a list of {len(of_dims)} words, one for each dim, not {quote(words)}"
+            )
+        try:
+            by_kind[kind] = tuple(parse_algorithm(word, custom) for word in words)
+        except TimingError as error:
+            raise TimingError(f"algorithms.{kind}: {error}") from None
+    all_reduce, all_gather, reduce_scatter, all_to_all = (by_kind[kind] for kind in KINDS)
+    return Algorithms(
+        all_reduce=all_reduce, all_gather=all_gather, reduce_scatter=reduce_scatter, all_to_all=all_to_all
+    )  # fmt: skip
+
+
+def _read_compiled(table: Table) -> tuple[str, ...]:
+    words = table.get("compiled", [])
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise TimingError(f"compiled: a list of kinds of collectives, not {quote(words)}")
+    return tuple(words)
+
+
+def _check_keys(table: Table, known: tuple[str, ...], place: str) -> None:
+    for key in table:
+        if key not in known:
+            raise TimingError(f"{place}{key}: unknown key; known are {', '.join(known)}")
+
+
+def _text(table: Table, key: str, place: str, default: str | None = None) -> str:
+    value = table.get(key, default)
+    if not isinstance(value, str) or not value:
+        raise TimingError(f"{place}{key}: a word, not {quote(value)}")
+    return value
+
+
+def _word(table: Table, key: str, place: str, parse: Callable[[str], Value], default: str | None = None) -> Value:
+    try:
+        return parse(_text(table, key, place, default))
+    except TimingError as error:
+        words = str(error)
+        raise TimingError(words if words.startswith(place) else f"{place}{key}: {words}") from None
+
+
+def _whole(table: Table, key: str, place: str, default: int | None = None) -> int:
+    value = table.get(key, default)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TimingError(f"{place}{key}: a whole number, not {quote(value)}")
+    return value
+
+
+def _number(table: Table, key: str, place: str, default: float | None = None) -> float:
+    value = table.get(key, default)
+    if not isinstance(value, int | float) or isinstance(value, bool) or abs(value) > 1e15 or value != value:
+        raise TimingError(f"{place}{key}: a number, not {quote(value)}")
+    return float(value)

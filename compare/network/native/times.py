@@ -1,0 +1,165 @@
+"""What a collective costs on a machine: phases over its dims, chunks behind each other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf, prod
+
+from compare.network.machines.collective import Collective
+from compare.network.machines.machine import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    BASELINE,
+    GREEDY,
+    REDUCE_SCATTER,
+    Algorithm,
+    Algorithms,
+    Dim,
+    Machine,
+)
+from compare.network.native.orders import Order, list_orders
+from compare.network.native.steps import Step, list_steps
+from compare.network.queues import Visit, serve_chunks
+from compare.timeline.errors import TimingError
+
+_MOST_RANKS = 8
+"""That a message lists of a group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """One phase of a collective: its dim, and its time."""
+
+    kind: str
+    dim: int
+    algorithm: str
+    num_bytes: float
+    """That a rank brings into it."""
+    steps: int
+    ns: float
+
+
+def time_collective(machine: Machine, collective: Collective) -> float:
+    """In ns, from the call to the last rank's end.
+
+    Chunks go through the dims one behind another; a dim has one chunk at a time.  Raises `TimingError` for what has no
+    closed form.
+    """
+    collective.check(machine)
+    if collective.num_bytes < 1:
+        raise TimingError("bytes: a collective has 1 or more")
+    if machine.active_chunks != 1 or machine.queues != 1:
+        raise TimingError("several chunks at once in a dim have no closed form; leave out --active and --queues")
+    return machine.launch_ns + _serve(list_chunks(machine, collective))
+
+
+def _serve(chunks: Sequence[Sequence[Pass]]) -> float:
+    visits = {id(passes): [Visit(each.dim, each.ns) for each in passes] for passes in chunks}
+    return serve_chunks([visits[id(passes)] for passes in chunks], 1)
+
+
+def list_chunks(machine: Machine, collective: Collective) -> list[list[Pass]]:
+    """The phases of each chunk.
+
+    `greedy`: the first of the schedules in `orders` that ends earliest.  Themis (Rashidi et al., "Themis: a network
+    bandwidth-aware collective scheduling policy for distributed training of DL models", ISCA 2022) lets each chunk
+    begin in the dim that is least loaded; by that rule a faster link can lengthen a collective.
+    """
+    num_bytes = collective.num_bytes / machine.chunks
+    if machine.multi != GREEDY:
+        return [list_passes(machine, collective, num_bytes)] * machine.chunks
+    passes: dict[Order, list[Pass]] = {}
+    best, least = None, inf
+    for schedule in list_orders(len(keep_dims(machine, collective.group).dims), machine.chunks):
+        for order in schedule:
+            if order not in passes:
+                passes[order] = list_passes(machine, collective, num_bytes, order=order)
+        chunks = [passes[order] for order in schedule]
+        ns = _serve(chunks)
+        if ns < least:
+            best, least = chunks, ns
+    assert best is not None
+    return best
+
+
+def list_passes(
+    machine: Machine, collective: Collective, num_bytes: float, *, order: Sequence[int] | None = None
+) -> list[Pass]:
+    """The phases of one chunk of so many bytes.  order: of the dims; by default as they stand."""
+    machine = keep_dims(machine, collective.group)
+    algorithms = machine.algorithms.of(collective.kind)
+    if algorithms[-1].through_all:
+        raise TimingError(f"{algorithms[-1].name} has no closed form; write {algorithms[-1].in_one_dim} for each dim")
+    dims = list(range(len(machine.dims)) if order is None else order)
+    phases = [(collective.kind, dim) for dim in dims]
+    if collective.kind == ALL_GATHER:
+        phases.reverse()
+    elif collective.kind == ALL_REDUCE and machine.multi != BASELINE:
+        phases = [*((REDUCE_SCATTER, dim) for dim in dims[:-1]), (ALL_REDUCE, dims[-1]),
+                  *((ALL_GATHER, dim) for dim in reversed(dims[:-1]))]  # fmt: skip
+    passes = []
+    for kind, index in phases:
+        dim, algorithm = machine.dims[index], algorithms[index]
+        steps = list_steps(algorithm, kind, num_bytes, dim)
+        passes.append(
+            Pass(
+                kind=kind, dim=index, algorithm=algorithm.text, num_bytes=num_bytes,
+                steps=sum(step.count for step in steps), ns=_sum_steps(steps, dim, machine),
+            )
+        )  # fmt: skip
+        num_bytes = {REDUCE_SCATTER: num_bytes / dim.size, ALL_GATHER: num_bytes * dim.size}.get(kind, num_bytes)
+    return passes
+
+
+def _sum_steps(steps: Sequence[Step], dim: Dim, machine: Machine) -> float:
+    """With the endpoint delay before the first step and after each."""
+    memory = machine.memory_bytes_per_ns
+    moving = sum(step.count * step.load.ns(dim) for step in steps)
+    reducing = sum(step.count * 3 * step.reduced_bytes / memory for step in steps) if memory else 0.0
+    return moving + reducing + (sum(step.count for step in steps) + 1) * (machine.endpoint_ns or 0)
+
+
+def keep_dims(machine: Machine, group: tuple[int, ...] | None) -> Machine:
+    """The machine of a group: the dims in which its ranks differ, which it has to fill."""
+    if group is None:
+        return machine
+    kept = list_group_dims(machine, group)
+    if prod(machine.dims[index].size for index in kept) != len(group):
+        raise TimingError(
+            f"group: {len(group)} ranks that fill no dims of this machine; with rank {group[0]} a group is "
+            f"{_list_groups(machine, group[0])}"
+        )
+
+    def keep(algorithms: tuple[Algorithm, ...]) -> tuple[Algorithm, ...]:
+        return tuple(algorithms[index] for index in kept) if len(algorithms) == len(machine.dims) else algorithms
+
+    by_kind = machine.algorithms
+    return replace(
+        machine,
+        dims=tuple(machine.dims[index] for index in kept),
+        algorithms=Algorithms(
+            all_reduce=keep(by_kind.all_reduce),
+            all_gather=keep(by_kind.all_gather),
+            reduce_scatter=keep(by_kind.reduce_scatter),
+            all_to_all=keep(by_kind.all_to_all),
+        ),
+    )
+
+
+def list_group_dims(machine: Machine, group: tuple[int, ...] | None) -> list[int]:
+    """The dims in which its ranks differ; all dims where it is `None`."""
+    if group is None:
+        return list(range(len(machine.dims)))
+    places = [machine.coordinates(rank) for rank in group]
+    return [index for index in range(len(machine.dims)) if len({place[index] for place in places}) > 1]
+
+
+def _list_groups(machine: Machine, rank: int) -> str:
+    """The groups of a rank: `0,1 (dim 0), 0,2,4,6 (dim 1), or all ranks of several dims`."""
+    groups, stride = [], 1
+    for index, dim in enumerate(machine.dims):
+        first = rank - machine.coordinates(rank)[index] * stride
+        ranks = [str(first + place * stride) for place in range(dim.size)]
+        words = ",".join(ranks if len(ranks) <= _MOST_RANKS else [*ranks[:3], "…", ranks[-1]])
+        groups.append(f"{words} (dim {index})")
+        stride *= dim.size
+    return ", ".join(groups) + ", or all ranks of several dims" * (len(groups) > 1)

@@ -1,0 +1,170 @@
+"""Read XLA's profile format, `xplane.pb`, with protobuf alone, no profiler package.
+
+Field names and numbers are those of openxla/xla's `xla/tsl/profiler/protobuf/xplane.proto`; fields of newer formats
+are skipped.  Repeated messages in large numbers stay bytes here, and are read as columns in `xspace`.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from compare.hlo.proto.messages import classes
+from compare.hlo.proto.size_limits import Census
+from compare.hlo.text.errors import HloError
+from compare.hlo.text.files import decompress, read_bytes
+from compare.profile.xplane.columnar_protobuf import Messages
+from compare.profile.xplane.truncated import plane_name, read_truncated
+from compare.profile.xplane.xspace import Metadata, Plane, ProtobufLine, Space, Value, earliest
+from compare.profile.xplane.xstats import Stats
+from compare.timeline.errors import TimingError
+
+_MESSAGES = {
+    "XSpace": "planes=1*XPlane errors=2*bytes warnings=3*bytes",
+    "XPlane": (
+        "name=2:bytes lines=3*XLine event_metadata=4*EventMetadataEntry stat_metadata=5*StatMetadataEntry stats=6*XStat"
+    ),
+    "EventMetadataEntry": "key=1:int64 value=2:XEventMetadata",
+    "StatMetadataEntry": "key=1:int64 value=2:XStatMetadata",
+    "XLine": "id=1:int64 name=2:bytes timestamp_ns=3:int64 events=4*bytes display_name=11:bytes",
+    "XStat": (
+        "metadata_id=1:int64 double_value=2:double uint64_value=3:uint64 int64_value=4:int64 str_value=5:bytes "
+        "bytes_value=6:bytes ref_value=7:uint64"
+    ),
+    "XEventMetadata": "name=2:bytes display_name=4:bytes stats=5*bytes",
+    "XStatMetadata": "name=2:bytes",
+}
+_CLASSES = classes(
+    "wirediff.xplane",
+    _MESSAGES,
+    oneofs={
+        "XStat": dict.fromkeys(
+            ("double_value", "uint64_value", "int64_value", "str_value", "bytes_value", "ref_value"), "value"
+        )
+    },
+)
+_CENSUS = Census("wirediff.xplane", _MESSAGES)
+MOST_BYTES, MOST_PARTS = 80 << 20, 1 << 22
+"""Limits of an unpacked profile, so that reading takes at most 2 GiB: a million events are 23 MB."""
+
+
+def read_file(path: str | Path) -> Space:
+    """Read one profile, gzipped or not.
+
+    `OSError` where it cannot be opened, `TimingError` where it holds no profile; either names the file.
+    """
+    try:
+        return _read(_unpacked(read_bytes(path, most=MOST_BYTES)), str(path))
+    except (TimingError, HloError) as error:
+        raise TimingError(f"{path}: {error}") from None
+
+
+def _unpacked(data: bytes) -> bytes:
+    data = decompress(data, most=MOST_BYTES)
+    if not data:
+        raise TimingError("the file is empty, where an xplane.pb was expected")
+    if data.lstrip()[:1] in (b"{", b"["):
+        raise TimingError("JSON, as trace.json.gz is, which leaves out much; give the xplane.pb beside it")
+    return data
+
+
+def _read(data: bytes, path: str) -> Space:
+    notes: list[str] = []
+    if not _CENSUS.is_within(data, "XSpace", most=MOST_PARTS):
+        raise TimingError(f"the profile has more than {MOST_PARTS:,} events, which are the most that are read")
+    try:
+        message = _CLASSES["XSpace"].FromString(data)
+        planes = [_plane(plane) for plane in message.planes]
+        messages = [text.decode(errors="replace") for text in (*message.errors, *message.warnings)]
+        notes += [f"the profiler itself says: {text}" for text in messages]
+    except DecodeError:
+        planes, notes = _salvaged(data)
+    if not planes:
+        raise TimingError(notes[0] if notes else "no profile of XLA, it holds no planes: give an xplane.pb")
+    return Space(path=path, planes=tuple(planes), zero_ns=earliest(planes), notes=tuple(notes))
+
+
+def _salvaged(data: bytes) -> tuple[list[Plane], list[str]]:
+    """(readable planes of a damaged file, notes on the others)."""
+    parts = read_truncated(data)
+    planes, notes = [], list(parts.notes)
+    for part in parts.planes:
+        try:
+            planes.append(_plane(_CLASSES["XPlane"].FromString(part)))
+        except DecodeError:
+            notes.append(f"the plane {plane_name(part)!r} is damaged, and left out")
+    if not planes and not notes:
+        notes = ["no profile of XLA: it is no protobuf; give an xplane.pb"]
+    return planes, notes or ["the file is damaged behind its planes"]
+
+
+def _plane(message: Any) -> Plane:
+    stat_names = {entry.key: entry.value.name.decode(errors="replace") for entry in message.stat_metadata}
+    metadata = _metadata(message.event_metadata, stat_names)
+    return Plane(
+        name=message.name.decode(errors="replace"),
+        lines=tuple(ProtobufLine(line, metadata, stat_names) for line in message.lines),
+        metadata=metadata,
+        stats={stat_names.get(stat.metadata_id, ""): _value(stat, stat_names) for stat in message.stats},
+        stat_names=stat_names,
+    )
+
+
+def _metadata(entries: Any, stat_names: Mapping[int, str]) -> Metadata:
+    names = [entry.value.name.decode(errors="replace") for entry in entries]
+    short = [entry.value.display_name.decode(errors="replace") for entry in entries]
+    stats = [list(entry.value.stats) for entry in entries]
+    owner = np.repeat(np.arange(len(stats)), [len(row_stats) for row_stats in stats])
+    messages = Messages.of([stat for row_stats in stats for stat in row_stats])
+    return Metadata(
+        [entry.key for entry in entries],
+        names,
+        [short_name or name for short_name, name in zip(short, names, strict=True)],
+        Stats(messages, owner, count=len(names), names=stat_names),
+    )
+
+
+def _value(stat: Any, names: Mapping[int, str]) -> Value:
+    kind = stat.WhichOneof("value")
+    if kind is None:
+        return ""
+    value: Value = getattr(stat, kind)
+    if kind == "ref_value":
+        return names.get(stat.ref_value, "")
+    return value.decode(errors="replace") if kind == "str_value" and isinstance(value, bytes) else value
+
+
+_ENDINGS = ("*.xplane.pb", "*.xplane.pb.gz")
+_TRACES = ("*.trace.json", "*.trace.json.gz")
+_SHOWN = 5
+
+
+def profile_files(path: str | Path) -> list[Path]:
+    """The files of the single session in or below a folder; or the given file.
+
+    Chrome traces only where there is no `xplane.pb`; of a trace that is also there gzipped, the other.  `TimingError`
+    where there is no session, or more than one.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        return [path]
+    files = sorted({file for ending in _ENDINGS for file in path.rglob(ending)}) or _traces(path)
+    sessions = sorted({file.parent for file in files})
+    if not sessions:
+        raise TimingError(
+            f"{path}: no profile in this folder (no *.xplane.pb at any depth, and no *.trace.json or *.trace.json.gz)"
+        )
+    if len(sessions) > 1:
+        named = ", ".join(str(folder) for folder in sessions[:_SHOWN])
+        rest = f" and {len(sessions) - _SHOWN} more" if len(sessions) > _SHOWN else ""
+        raise TimingError(f"{path}: {len(sessions)} sessions; name one of them: {named}{rest}")
+    return files
+
+
+def _traces(folder: Path) -> list[Path]:
+    """Chrome traces; gzipped ones only where no other has the same name."""
+    plain, packed = (sorted(folder.rglob(ending)) for ending in _TRACES)
+    names = {file.name for file in plain}
+    return plain + [file for file in packed if file.name.removesuffix(".gz") not in names]

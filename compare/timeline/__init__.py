@@ -1,0 +1,1 @@
+"""Timelines, measured or modelled: tracks of events, intervals, series."""

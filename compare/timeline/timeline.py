@@ -1,0 +1,163 @@
+"""The timeline: what each device did when, in one form for profiles and for the model."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from compare.timeline.arrays import Times
+from compare.timeline.intervals import Union, exposed_shares
+from compare.timeline.series import Series
+
+COMPUTE, COMMUNICATION, CONTAINER, PART = "compute", "communication", "container", "part"
+"""Roles of an event.  `container`: a loop, call or branch around others.  `part`: a part of a communication that
+has an event of its own (the start and the done of an asynchronous one, its copy on another core).  Only `compute` and
+`communication` are ever summed."""
+
+UNKNOWN = -1
+"""The device of events whose device is unknown."""
+
+EVENT_COLUMNS = {
+    "device": "int32",
+    "line": "category",
+    "name": "category",
+    "hlo_op": "category",
+    "role": "category",
+    "collective": "category",
+    "scope": "category",
+    "kind": "category",
+    "axes": "category",
+    "payload_bytes": "float64",
+    "start_ns": "float64",
+    "duration_ns": "float64",
+    "wait_ns": "float64",
+}
+"""Columns that a reader or the model fills in.
+
+device: logical id, or UNKNOWN.  line, name: as in the profile.  hlo_op: the instruction.  collective: the row of the
+collectives table that it executes ("" for none).  scope, kind, axes: that row's ("" unless communication, "?" where
+unknown); of compute and local copies scope is
+that of the instruction, where the program is known.  payload_bytes: of this execution on
+this device, NaN unknown.  start_ns: from the timeline's zero.  duration_ns: of an asynchronous communication, start to
+done.  wait_ns: the part in which the device waits for others, NaN where the profile does not show it.
+"""
+
+WORK_COLUMNS = {
+    "matrix_flops": "float64",
+    "vector_ops": "float64",
+    "memory_bytes": "float64",
+    "ici_byte_hops": "float64",
+    "dcn_bytes": "float64",
+}
+"""Columns of work, counted from the program (docs/metrics.md, section 14); timelines without a program lack them.
+
+Each execution has its work on one event: an instruction on its compute event, an asynchronous local copy on the event
+from its start to its done, a collective on its communication event; all others have 0.  NaN unknown.  Of a device that
+stands for several, their mean.
+"""
+
+DETAIL_COLUMNS = {
+    "category": "category",
+    "flops": "float64",
+    "accessed_bytes": "float64",
+    "group_size": "float64",
+    "core_energy_j": "float64",
+}
+"""Further columns of a measured timeline, in no table of a run folder.
+
+category: XLA's `hlo_category`, "" unknown.  flops: `model_flops`; accessed_bytes: `bytes_accessed`, operands and
+results together; group_size: devices of a collective's largest group; core_energy_j: of the core's power rail
+(`vdd_energy_j`); NaN where not shown.
+"""
+
+DERIVED_COLUMNS = {"step": "int32", "hidden_ns": "float64", "exposed_ns": "float64", "alone_ns": "float64"}
+"""Columns derived from those.
+
+step: the step in which it starts, -1 outside all.  hidden_ns: of a communication, the part in which the same device
+computes; exposed_ns: the rest.  alone_ns: the exposed part, divided evenly among communications that are exposed at
+once, so that the sum is the exposed time of the device.  0 for events that are no communication.
+"""
+
+STEP_COLUMNS = {"device": "int32", "step": "int32", "start_ns": "float64", "duration_ns": "float64"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """Events and steps of one program on its devices."""
+
+    source: str
+    """`measured` or `modelled`."""
+    label: str
+    """Its description in figures: where it was measured, or for which TPU it was modelled."""
+    events: pd.DataFrame
+    """EVENT_COLUMNS and DERIVED_COLUMNS, by device and start."""
+    steps: pd.DataFrame
+    """STEP_COLUMNS: when each device began and ended each step."""
+    stands_for: Mapping[int, tuple[int, ...]]
+    """Shown device -> the devices that it represents, itself included: the model shows identical devices once."""
+    asides: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """Events beside a device's main line that are no communication, like local copies; in no sum.  EVENT_COLUMNS and
+    DETAIL_COLUMNS, or empty."""
+    unjoined_events: int = 0
+    """Communications that were not joined to an instruction."""
+    meters: tuple[Series, ...] = ()
+    """Measured power, temperature and throttling, where somebody recorded them."""
+    zero_unix_ns: int | None = None
+    """The timeline's zero as nanoseconds since 1970; `None` unknown."""
+    notes: tuple[str, ...] = field(default=())
+    """What was missing, assumed or left out, one line each."""
+
+    @property
+    def num_devices(self) -> int:
+        return sum(map(len, self.stands_for.values()))
+
+    @property
+    def num_steps(self) -> int:
+        return int(self.steps["step"].nunique())
+
+
+def add_overlap(given: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
+    """Adds DERIVED_COLUMNS to events.  `given`: EVENT_COLUMNS; `steps`: STEP_COLUMNS."""
+    events = given.sort_values(["device", "start_ns", "duration_ns"], ascending=[True, True, False], ignore_index=True)
+    starts, ends = _spans(events)
+    derived = {name: np.zeros(len(events)) for name in ("hidden_ns", "exposed_ns", "alone_ns")}
+    step = np.full(len(events), -1, dtype=np.int32)
+    devices = events["device"].to_numpy()
+    comms, computes = (events["role"].eq(role).to_numpy() for role in (COMMUNICATION, COMPUTE))
+    marks = steps_by_device(steps)
+    edges = np.flatnonzero(np.diff(devices)) + 1
+    for rows in np.split(np.arange(len(events)), edges) if len(events) else []:
+        device = int(devices[rows[0]])
+        busy = Union.of(starts[rows][computes[rows]], ends[rows][computes[rows]])
+        comm_rows = rows[comms[rows]]
+        derived["hidden_ns"][comm_rows] = busy.inside(starts[comm_rows], ends[comm_rows])
+        derived["exposed_ns"][comm_rows] = np.maximum(
+            ends[comm_rows] - starts[comm_rows] - derived["hidden_ns"][comm_rows], 0
+        )
+        derived["alone_ns"][comm_rows] = exposed_shares(starts[comm_rows], ends[comm_rows], busy)
+        own_steps = marks.get(device, marks.get(UNKNOWN))
+        if own_steps is not None:
+            step[rows] = _steps_of(starts[rows], own_steps)
+    return events.assign(step=step, **derived)
+
+
+def steps_by_device(steps: pd.DataFrame) -> dict[int, pd.DataFrame]:
+    """The steps of each device, in order; those of UNKNOWN apply to every device without its own."""
+    ordered = steps.sort_values("start_ns", kind="stable")
+    return {device: ordered[ordered["device"].eq(device)] for device in np.unique(ordered["device"]).tolist()}
+
+
+def _spans(events: pd.DataFrame) -> tuple[Times, Times]:
+    starts = events["start_ns"].to_numpy(np.float64)
+    return starts, starts + events["duration_ns"].to_numpy(np.float64)
+
+
+def _steps_of(starts: Times, marks: pd.DataFrame) -> NDArray[np.int32]:
+    """The number of the step that contains each time; -1 for none."""
+    begins = marks["start_ns"].to_numpy(np.float64)
+    ends = begins + marks["duration_ns"].to_numpy(np.float64)
+    index = np.searchsorted(begins, starts, side="right") - 1
+    inside = (index >= 0) & (starts < ends[np.maximum(index, 0)])
+    return np.where(inside, marks["step"].to_numpy(np.int32)[np.maximum(index, 0)], -1).astype(np.int32)

@@ -1,1 +1,0 @@
-"""Networks that need not exist: machines of rings, switches and full meshes, and what a collective costs on them."""

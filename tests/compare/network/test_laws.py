@@ -1,0 +1,125 @@
+"""The law table: ASTRA-sim's closed forms, each worked by hand.
+
+One dim of 4 or 8 ranks, 1 byte a ns, 100 ns a hop, memory 3 bytes a ns (so that a reduction of m bytes takes
+3·floor(m/3)), endpoint delay 10; S = 2,400 bytes.
+"""
+
+import pytest
+
+from compare.network.astra_sim.exchange import Costs
+from compare.network.astra_sim.laws import (
+    Wire,
+    direct_ticks,
+    double_binary_tree_ticks,
+    halving_doubling_ticks,
+    ring_ticks,
+)
+from compare.network.astra_sim.replay import count_cycles, time_messages
+from compare.network.machines.collective import Collective, Message
+from compare.network.machines.machine import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    DIRECT,
+    DOUBLE_BINARY_TREE,
+    FULLY_CONNECTED,
+    HALVING_DOUBLING,
+    REDUCE_SCATTER,
+    RING,
+    SWITCH,
+    Algorithm,
+    Algorithms,
+    Dim,
+    Machine,
+)
+from compare.timeline.errors import TimingError
+
+S = 2_400
+COSTS = Costs(10, 3.0)
+
+# Ring of 4: S/n = 600, hop 700, P 600.  Of 8: S/n = 300.
+LAWS = [
+    (RING, 4, RING, ALL_REDUCE, 6 * 700 + 3 * 600 + 7 * 10),
+    (RING, 4, RING, REDUCE_SCATTER, 3 * 700 + 3 * 600 + 4 * 10),
+    (RING, 4, RING, ALL_GATHER, 3 * 2_500 + 4 * 10),
+    (RING, 4, RING, ALL_TO_ALL, 6 * 700 + 7 * 10),
+    (SWITCH, 4, RING, ALL_REDUCE, 6 * 800 + 3 * 600 + 7 * 10),
+    (FULLY_CONNECTED, 4, DIRECT, ALL_REDUCE, 2 * 700 + 600 + 3 * 10),
+    (FULLY_CONNECTED, 4, DIRECT, REDUCE_SCATTER, 700 + 600 + 2 * 10),
+    (FULLY_CONNECTED, 4, DIRECT, ALL_GATHER, 2_500 + 2 * 10),
+    (RING, 8, DIRECT, ALL_TO_ALL, 4 * 100 + 300 + 2 * 10),
+    (FULLY_CONNECTED, 4, "direct:1", ALL_REDUCE, 6 * 700 + 2 * 600 + 7 * 10),
+    (FULLY_CONNECTED, 4, "direct:2", ALL_TO_ALL, 2 * 700 + 3 * 10),
+    (RING, 8, HALVING_DOUBLING, REDUCE_SCATTER, (100 + 1_200) + (200 + 600) + (400 + 300) + 600 + 300 + 4 * 10),
+    (RING, 8, HALVING_DOUBLING, ALL_GATHER, (400 + 2_400) + (200 + 4_800) + (100 + 9_600) + 4 * 10),
+    (SWITCH, 4, HALVING_DOUBLING, ALL_REDUCE, 2 * (200 + 1_200) + 2 * (200 + 600) + 600 + 5 * 10),
+    (RING, 8, DOUBLE_BINARY_TREE, ALL_REDUCE, 2 * (2_500 + 2_600 + 2_800) + 5 * 2_400 + 7 * 10),
+]
+
+
+def ticks(algorithm, kind, wire, num_bytes=S):
+    name, _, window = algorithm.partition(":")
+    return {
+        RING: lambda: ring_ticks(kind, num_bytes, wire),
+        DIRECT: lambda: direct_ticks(kind, num_bytes, wire, window=int(window) if window else None),
+        HALVING_DOUBLING: lambda: halving_doubling_ticks(kind, num_bytes, wire),
+        DOUBLE_BINARY_TREE: lambda: double_binary_tree_ticks(num_bytes, wire),
+    }[name]()
+
+
+def machine_of(dim, algorithm):
+    name, _, window = algorithm.partition(":")
+    algorithms = Algorithms.alike((Algorithm(name, int(window) if window else None),))
+    return Machine(dims=(dim,), algorithms=algorithms, memory_bytes_per_ns=3.0, endpoint_ns=10)
+
+
+@pytest.mark.parametrize(("dim", "size", "algorithm", "kind", "cycles"), LAWS)
+def test_a_law_is_its_formula_worked_by_hand_and_the_replay(dim, size, algorithm, kind, cycles):
+    place = Dim(kind=dim, size=size, bytes_per_ns=1.0, latency_ns=100.0)
+    assert ticks(algorithm, kind, Wire(place, COSTS)) == cycles
+    assert max(count_cycles(machine_of(place, algorithm), Collective(kind=kind, num_bytes=S))) == cycles
+
+
+# Each link carries the whole message before the next begins: hop(m, d) = d × 700, through a switch 2 × 700.
+AWARE = [
+    (RING, 4, RING, ALL_REDUCE, 6 * 700 + 3 * 600 + 7 * 10),
+    (SWITCH, 4, RING, ALL_REDUCE, 6 * 1_400 + 3 * 600 + 7 * 10),
+    # The busiest link carries 3 messages (h = 2) of 600; over the switch 4 times the bytes and 2 hops.
+    (RING, 4, DIRECT, ALL_TO_ALL, (3 - 2) * 600 + 2 * 700 + 2 * 10),
+    (SWITCH, 4, DIRECT, ALL_TO_ALL, (4 - 2) * 600 + 2 * 700 + 2 * 10),
+    (FULLY_CONNECTED, 4, DIRECT, ALL_TO_ALL, 700 + 2 * 10),
+    (RING, 4, HALVING_DOUBLING, ALL_REDUCE, 2 * (1_300 + 2 * 700) + 600 + 5 * 10),
+    (RING, 4, DOUBLE_BINARY_TREE, ALL_REDUCE, 2 * (2_500 + 2 * 2_500) + 3 * 2_400 + 5 * 10),
+    (SWITCH, 4, DOUBLE_BINARY_TREE, ALL_REDUCE, 2 * (5_000 + 5_000) + 2 * 2_400 + 3 * 2_400 + 5 * 10),
+]
+
+
+@pytest.mark.parametrize(("dim", "size", "algorithm", "kind", "cycles"), AWARE)
+def test_a_law_of_shared_links_is_its_formula_and_the_replay(dim, size, algorithm, kind, cycles):
+    place = Dim(kind=dim, size=size, bytes_per_ns=1.0, latency_ns=100.0)
+    assert ticks(algorithm, kind, Wire(place, COSTS, aware=True)) == cycles
+    ends = count_cycles(machine_of(place, algorithm), Collective(kind=kind, num_bytes=S), aware=True)
+    assert max(ends) == cycles
+
+
+def test_a_message_is_its_hops_and_its_bytes():
+    ring = Dim(kind=RING, size=8, bytes_per_ns=1.0, latency_ns=100.0)
+    machine = machine_of(ring, RING)
+    messages = [Message(0, 3, S), Message(4, 7, S), Message(1, 0, S)]
+    assert time_messages(machine, messages) == (300 + S, 300 + S, 100 + S)
+    # Shared links: the whole message over each link before the next one.
+    assert time_messages(machine, messages[:1], aware=True) == (3 * (100 + S),)
+
+
+def test_doubling_starts_from_twice_the_half_of_what_is_left():
+    # S = 20 over 4 ranks: 10, then 5 there; back 4 (twice the half of 5), then 8.  P(5) = 3.
+    place = Dim(kind=FULLY_CONNECTED, size=4, bytes_per_ns=1.0, latency_ns=100.0)
+    cycles = 110 + 105 + 104 + 108 + 3 + 5 * 10
+    assert halving_doubling_ticks(ALL_REDUCE, 20, Wire(place, COSTS)) == cycles
+    assert count_cycles(machine_of(place, HALVING_DOUBLING), Collective(kind=ALL_REDUCE, num_bytes=20)) == (cycles,)
+
+
+def test_a_window_on_a_ring_has_no_law():
+    place = Dim(kind=RING, size=4, bytes_per_ns=1.0, latency_ns=100.0)
+    with pytest.raises(TimingError, match="window"):
+        direct_ticks(ALL_REDUCE, S, Wire(place, COSTS), window=1)
