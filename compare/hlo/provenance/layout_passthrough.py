@@ -37,7 +37,8 @@ _TARGET = re.compile(r'custom_call_target="([^"]*)"')
 _DATA_MOVING_COLLECTIVES = {"all-gather", "all-to-all", "collective-permute", "ragged-all-to-all"}
 _ASYNCHRONOUS = {"AsyncCollectiveStart", "AsyncCollectiveDone"}
 _PADDING = re.compile(r"(-?\d+)_(-?\d+)(?:_(\d+))?")
-_ZERO = re.compile(r"-?0(?:\.0*)?")
+_ZERO = re.compile(r"[{ ]*-?0(?:\.0*)?[} ]*(?:,[{ ]*-?0(?:\.0*)?[} ]*)*")
+"""A literal of zeros: `0`, `-0.0`, `{ {0, 0}, {0, 0} }`."""
 _WAS_BROADCAST = 1
 _WAS_UPDATED = 2
 

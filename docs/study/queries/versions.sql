@@ -1,7 +1,8 @@
 -- What made the runs, the processor time of their processes, and their size on disk.
 SELECT
     (SELECT string_agg(DISTINCT wirediff, ', ' ORDER BY wirediff) FROM runs) AS wirediff,
-    (SELECT string_agg(DISTINCT wirediff_commit, ', ' ORDER BY wirediff_commit) FROM runs) AS wirediff_commit,
+    (SELECT string_agg(DISTINCT made_by, ', ' ORDER BY made_by)
+     FROM (SELECT unnest(string_split(wirediff_commit, ', ')) AS made_by FROM runs)) AS wirediff_commit,
     (SELECT min(date) FROM runs) AS first_date, (SELECT max(date) FROM runs) AS last_date,
     (SELECT string_agg(DISTINCT libtpu, ', ' ORDER BY libtpu) FROM runs) AS libtpu,
     (SELECT string_agg(DISTINCT jaxlib, ', ' ORDER BY jaxlib) FROM runs) AS jaxlib,

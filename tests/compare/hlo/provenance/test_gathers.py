@@ -99,6 +99,13 @@ REDUCE = f"g = f32[8,32]{{1,0}} all-reduce(z), {SUM}{DOWN}"
         # A product with a mask, of numbers that only the device's place decides.
         (("two = u32[] constant(2)", "mine = pred[] compare(id, two), direction=EQ", "one = f32[] convert(mine)",
           "mask = f32[8,32]{1,0} broadcast(one), dimensions={}", "z = f32[8,32]{1,0} multiply(p, mask)"), True),
+        # Zeros as a literal, as XLA folds them where they are few.
+        (("two = u32[] constant(2)", "mine = pred[] compare(id, two), direction=EQ",
+          "all = pred[8,32]{1,0} broadcast(mine), dimensions={}", "zeros = f32[8,32]{1,0} constant({ { 0, -0 }, {0} })",
+          "z = f32[8,32]{1,0} select(all, p, zeros)"), True),
+        (("two = u32[] constant(2)", "mine = pred[] compare(id, two), direction=EQ",
+          "all = pred[8,32]{1,0} broadcast(mine), dimensions={}", "zeros = f32[8,32]{1,0} constant({ { 0, 1 }, {0} })",
+          "z = f32[8,32]{1,0} select(all, p, zeros)"), False),
         # Partial sums, and data that decides what is zero (an embedding's ids do).
         ((f"z = f32[8,32]{{1,0}} dot(p, w), {DIMS}{UP}",), False),
         (("o = f32[] constant(0)", "zeros = f32[8,32]{1,0} broadcast(o), dimensions={}",
