@@ -1,12 +1,12 @@
 """Reports to draw, a browser to look at them, a toy arm, and a cache of compiled programs."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from compare.run.cache import cache_folder
 from tests.compare.render.browsers import start_browser
 from tests.compare.render.reports import make_report, make_report_without_torchxla
 from tests.compare.run.toy_framework import case, toy
@@ -15,11 +15,9 @@ __all__ = ["browser", "case", "failed_report", "report", "toy"]
 
 
 @pytest.fixture(scope="session")
-def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shared_cache() -> Path:
     """For tests that need a run and not its making: several files ask for the same programs."""
-    base = tmp_path_factory.getbasetemp()
-    # The workers of one run share it.
-    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "compiled"
+    return cache_folder()
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
 """Many lowered programs through one compiler, in one process: `python -m tests.laws.compiling tpu|cpu FOLDER…`.
 
-Each folder has what an arm's `lower` wrote, and gets optimized.hlo.
+Each folder has what an arm's `lower` wrote, and gets optimized.hlo.gz.
 """
 
+import gzip
 import json
 import sys
 from collections.abc import Callable
@@ -61,4 +62,4 @@ def _text(executable: Any) -> str:
 if __name__ == "__main__":
     backend, *folders = sys.argv[1:]
     compiled = {"tpu": for_tpu, "cpu": for_cpu}[backend]()
-    each(folders, lambda folder: (folder / "optimized.hlo").write_text(compiled(folder)))
+    each(folders, lambda folder: (folder / "optimized.hlo.gz").write_bytes(gzip.compress(compiled(folder).encode(), 3)))

@@ -1,5 +1,6 @@
 """The compiled programs of many cases, and the collectives in them."""
 
+import gzip
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from compare.contract.reference_algorithms import required_rows
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
 from meshes.case import Case
+from tests.kept import describe, fill
 from tests.laws.law import Program, Setting
 from tests.laws.workers import FAILED, run
 
@@ -16,6 +18,9 @@ Found = Counter[tuple[str, str, int]]
 """Block, kind@axes and payload bytes of one: how often the busiest device runs it in a step."""
 
 Words = tuple[tuple[str, str], ...]
+
+
+RESULTS = ("about.json", "optimized.hlo.gz")
 
 
 class DeadError(AssertionError):
@@ -43,22 +48,36 @@ class Job:
 def compile_jobs(jobs: Sequence[Job], out: Path) -> Mapping[str, Path]:
     """The folder of each job, by its key: lowered in one process an arm, compiled in one for each compiler."""
     folders = {job.key: out.resolve() / str(number) for number, job in enumerate(jobs)}
-    for job in jobs:
-        folders[job.key].mkdir()
-        (folders[job.key] / "case.json").write_text(job.case.to_json())
-    for arm in dict.fromkeys(job.arm for job in jobs):
-        run("tests.laws.lowering", arm, folders=[folders[job.key] for job in jobs if job.arm == arm])
-    for backend in dict.fromkeys(job.backend for job in jobs):
-        run("tests.laws.compiling", backend, folders=[folders[job.key] for job in jobs if job.backend == backend])
+    job_of = {folders[job.key]: job for job in jobs}
+    for folder, job in job_of.items():
+        folder.mkdir()
+        (folder / "case.json").write_text(job.case.to_json())
+        describe(folder, "meshes", job.arm, "compare/compile", "tests/laws/lowering.py", "tests/laws/compiling.py",
+                 arm=job.arm, backend=job.backend)  # fmt: skip
+
+    def make(missing: Sequence[Path]) -> None:
+        for arm in dict.fromkeys(job_of[folder].arm for folder in missing):
+            run("tests.laws.lowering", arm, folders=[folder for folder in missing if job_of[folder].arm == arm])
+        for backend in dict.fromkeys(job_of[folder].backend for folder in missing):
+            chosen = [folder for folder in missing if job_of[folder].backend == backend]
+            run("tests.laws.compiling", backend, folders=chosen)
+
+    fill(list(job_of), make, results=RESULTS)
     return folders
+
+
+def read_text(folder: Path) -> str:
+    """The optimized HLO of a job.  Raises `DeadError` where there is none."""
+    if (folder / FAILED).exists():
+        raise DeadError((folder / FAILED).read_text())
+    return gzip.decompress((folder / "optimized.hlo.gz").read_bytes()).decode()
 
 
 def count_collectives(folder: Path) -> Found:
     """What a program has; what the compiler has combined counts once for each thing that it carries."""
-    if (folder / FAILED).exists():
-        raise DeadError((folder / FAILED).read_text())
+    text = read_text(folder)
     case = Case.from_json((folder / "case.json").read_text())
-    rows = collectives(read((folder / "optimized.hlo").read_text()), case.mesh.split_axes, contract=required_rows(case))
+    rows = collectives(read(text), case.mesh.split_axes, contract=required_rows(case))
     counts: Found = Counter()
     for row in rows:
         assert row.executions is not None, (row.name, row.loops)

@@ -12,10 +12,12 @@ from pathlib import Path
 from compare.report.model.about import About
 from compare.report.programs import JudgedProgram, ProgramResult, judge_program
 from meshes.case import Case
+from tests.kept import describe, fill
 from tests.laws.workers import FAILED, ROOT, run
 from tests.planted.defect import ARMS, Defect, Site
 
 PROCESSES = 2
+RESULTS = ("about.json", "compiled.json", "optimized.hlo.gz")
 
 
 class PlantError(AssertionError):
@@ -74,12 +76,19 @@ def make(jobs: Iterable[Job], out: Path) -> Mapping[str, Path]:
         (folders[key] / "case.json").write_text(job.case.to_json())
         if job.site:
             plant(job.arm, job.site, folders[key] / "package")
-    with ThreadPoolExecutor(PROCESSES) as pool:
-        arms = [(ARMS[arm], [folders[key] for key, job in by_key.items() if job.arm == arm]) for arm in ARMS]
-        list(pool.map(lambda request: _lower(*request), arms))
-        lowered = [folder for folder in folders.values() if not (folder / FAILED).exists()]
-        list(pool.map(_compile, (lowered[part::PROCESSES] for part in range(PROCESSES))))
+        sources = ("meshes", ARMS[job.arm], "compare/compile", "compare/passes/archive.py")
+        describe(folders[key], *sources, "tests/planted/lowering.py", "tests/planted/compiling.py", arm=job.arm)
+    arm_of = {folders[key]: job.arm for key, job in by_key.items()}
+    fill(list(arm_of), lambda missing: _make(missing, arm_of), results=RESULTS)
     return folders
+
+
+def _make(folders: Sequence[Path], arm_of: Mapping[Path, str]) -> None:
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        arms = [(ARMS[arm], [folder for folder in folders if arm_of[folder] == arm]) for arm in ARMS]
+        list(pool.map(lambda request: _lower(*request), arms))
+        lowered = [folder for folder in folders if not (folder / FAILED).exists()]
+        list(pool.map(_compile, (lowered[part::PROCESSES] for part in range(PROCESSES))))
 
 
 def _lower(package: str, folders: Sequence[Path]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from compare.diff.own.api import collectives
 from compare.diff.own.table import Table
+from tests.kept import describe, fill
 from tests.surprises.programs import EXAMPLES
 
 ROOT = EXAMPLES.parents[1]
@@ -23,16 +24,22 @@ QUIET = {
 
 def compile_examples(out: Path) -> Mapping[str, Table]:
     """`reshard.surprising` -> its table; without torchax, none of its examples."""
-    names = {file.stem for file in EXAMPLES.glob("*.py")}
     torchax = TORCHAX if find_spec("torchax") else ()
-    for chosen in (sorted(names - {*TORCH, *TORCHAX}), TORCH, torchax):
-        if chosen:
-            _run(out, chosen)
-    _run(out, ())
+    describe(out, "docs/surprises", "compare/diff/own", "compare/user_program", "compare/compile", "compare/hlo",
+             "tests/surprises/programs.py", torchax=torchax)  # fmt: skip
+    fill([out], lambda folders: _make(out, torchax), results=("*.hlo", "*.axes"))
     return {
         file.stem: collectives(file, axes=json.loads((out / f"{file.stem.partition('.')[0]}.axes").read_text()))
         for file in sorted(out.glob("*.hlo"))
     }
+
+
+def _make(out: Path, torchax: Sequence[str]) -> None:
+    names = {file.stem for file in EXAMPLES.glob("*.py")}
+    for chosen in (sorted(names - {*TORCH, *TORCHAX}), TORCH, torchax):
+        if chosen:
+            _run(out, chosen)
+    _run(out, ())
 
 
 def _run(out: Path, names: Sequence[str]) -> None:

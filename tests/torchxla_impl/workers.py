@@ -15,6 +15,7 @@ from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
 from meshes.case import Case
+from tests.kept import describe, fill
 from tests.laws import workers
 from tests.xla_flags import quick_environment
 
@@ -70,9 +71,15 @@ def compile_cases(cases: Sequence[Case], out: Path) -> dict[str, Path]:
     for text, folder in folders.items():
         folder.mkdir(parents=True)
         (folder / "case.json").write_text(text)
-    workers.run("tests.laws.lowering", "torchxla_impl", folders=list(folders.values()))
-    workers.run("tests.planted.compiling", folders=list(folders.values()))
+        sources = ("meshes", "torchxla_impl", "compare/compile", "compare/passes/archive.py")
+        describe(folder, *sources, "tests/laws/lowering.py", "tests/planted/compiling.py")
+    fill(list(folders.values()), _make, results=("about.json", "compiled.json", "optimized.hlo.gz"))
     return folders
+
+
+def _make(folders: Sequence[Path]) -> None:
+    workers.run("tests.laws.lowering", "torchxla_impl", folders=folders)
+    workers.run("tests.planted.compiling", folders=folders)
 
 
 def read_program(case: Case, folder: Path) -> Program:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.kept import describe, fill
 from tests.xla_flags import quick_environment
 
 ROOT = Path(__file__).parents[2]
@@ -87,13 +89,27 @@ class Answers:
 
     @classmethod
     def of(cls, arm: str, cases: list[Words], *, reference: Path, out: Path) -> "Answers":
-        script = Path(__file__).with_name("answers.py")
-        run(sys.executable, str(script), arm, str(reference), str(out), json.dumps(cases))
+        folders = [out / str(number) for number in range(len(cases))]
+        for folder, words in zip(folders, cases, strict=True):
+            folder.mkdir()
+            (folder / "words.json").write_text(json.dumps(words))
+            describe(folder, "meshes", arm, "tests/twins/answers.py", "tests/twins/reference.py", "tests/xla_flags.py")
+
+        def make(missing: Sequence[Path]) -> None:
+            asked = [cases[folders.index(folder)] for folder in missing]
+            run(sys.executable, str(Path(__file__).with_name("answers.py")), arm, str(reference), str(out / "answers"),
+                json.dumps(asked))  # fmt: skip
+            for number, folder in enumerate(missing):
+                for path in (out / "answers").glob(f"{number}.*"):
+                    path.rename(folder / f"answer{path.suffix}")
+
+        (out / "answers").mkdir()
+        fill(folders, make, results=("answer.[nj]*",))
         return cls(reference, out, cases)
 
     def check(self, words: Words) -> None:
         """Assert that what it answers to this case is what transformers does."""
-        folder = self.out / str(self.cases.index(words))
+        folder = self.out / str(self.cases.index(words)) / "answer"
         failed = folder.with_suffix(".txt")
         assert not failed.exists(), failed.read_text()
         if words.get("text"):

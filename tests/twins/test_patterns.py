@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 from compare.gallery.lessons import LESSONS
+from tests.kept import describe, fill
 from tests.xla_flags import quick_environment
 
 ROOT = Path(__file__).parents[2]
@@ -21,14 +24,29 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("patterns")
     results: dict[str, Any] = {}
     for arm, devices in product(("jax_impl", "torchxla_impl"), sorted({lesson.num_devices for lesson in LESSONS})):
-        out = folder / f"{arm}-{devices}.npz"
-        subprocess.run(
-            [sys.executable, "-m", "tests.twins.patterns", arm, str(out), str(devices)],
-            cwd=ROOT, check=True, capture_output=True, timeout=600,
-            env=quick_environment() | {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(devices)},
-        )  # fmt: skip
-        results.setdefault(arm, {}).update(np.load(out))
+        out = folder / f"{arm}-{devices}"
+        out.mkdir()
+        describe(
+            out,
+            "meshes",
+            arm,
+            "compare/gallery",
+            "tests/twins/patterns.py",
+            "tests/xla_flags.py",
+            arm=arm,
+            devices=devices,
+        )
+        fill([out], partial(compute, arm, devices), results=("values.npz",))
+        results.setdefault(arm, {}).update(np.load(out / "values.npz"))
     return results
+
+
+def compute(arm: str, devices: int, folders: Sequence[Path]) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "tests.twins.patterns", arm, str(folders[0] / "values.npz"), str(devices)],
+        cwd=ROOT, check=True, capture_output=True, timeout=600,
+        env=quick_environment() | {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(devices)},
+    )  # fmt: skip
 
 
 @pytest.mark.slow

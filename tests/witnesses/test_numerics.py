@@ -6,6 +6,7 @@ judged.
 
 import shutil
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from meshes.process.packages import is_overwritten
+from tests.kept import describe, fill
 from tests.twins.cases import TOLERANCE, run, start_process
 from witnesses.catalog import WITNESSES
 
@@ -31,8 +33,9 @@ def right(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if find_spec("transformers") is None:
         pytest.skip("transformers is not installed")
     out = tmp_path_factory.mktemp("right")
-    script = str(Path(__file__).with_name("transformers_answers.py"))
-    run(sys.executable, script, str(out), *FAMILIES)
+    script = Path(__file__).with_name("transformers_answers.py")
+    describe(out, "meshes", "tests/witnesses/transformers_answers.py", "tests/twins/reference.py", families=FAMILIES)
+    fill([out], lambda folders: run(sys.executable, str(script), str(out), *FAMILIES), results=("*/*",))
     return out
 
 
@@ -42,7 +45,12 @@ def answered(name: str, reference: Path, out: Path) -> Path:
         if find_spec(package) is None or (package == "torchax" and is_overwritten(package)):
             pytest.skip(f"{package} is not installed as it is: docs/witnesses.md")
     shutil.copytree(reference, out)
-    run(sys.executable, "-m", "witnesses.generate", str(out / "case.json"), str(out), name)
+    describe(out, "meshes", "jax_impl", "torchxla_impl", "witnesses", "tests/xla_flags.py", name=name)
+
+    def make(folders: Sequence[Path]) -> None:
+        run(sys.executable, "-m", "witnesses.generate", str(out / "case.json"), str(out), name)
+
+    fill([out], make, results=("logits.npy", "tokens.npy"))
     return out
 
 

@@ -1,0 +1,65 @@
+"""What processes of the tests have made, kept in the user's cache under keys that cover all that it was made of.
+
+A folder says itself what is to be made: its files before are the inputs, and `describe` adds what makes it: sources,
+versions, flags.  So a folder is filled from the cache only where a process would write the same again.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from compare.run import tasks
+from compare.run.arms import read_versions
+from compare.run.cache import MANIFEST, file_digest, make_key, open_cache, sources_digest
+from tests.places import ROOT
+
+MADE_BY = "made_by.json"
+KIND = "test"
+DISTRIBUTIONS = (
+    "jax", "jaxlib", "libtpu", "flax", "orbax-checkpoint", "tokenizers", "torch", "torch_xla", "torchax",
+    "transformers", "google-tunix", "qwix", "numpy", "safetensors",
+)  # fmt: skip
+
+
+def describe(folder: Path, *sources: str, **words: object) -> None:
+    """Write what fills the folder: the digest of these source files and folders, all versions, the environment."""
+    made_by = {
+        "sources": sources_digest(*(ROOT / source for source in sources)),
+        "versions": read_versions(DISTRIBUTIONS),
+        "environment": tasks.describe_environment(),
+        **words,
+    }
+    (folder / MADE_BY).write_text(json.dumps(made_by, indent=1, sort_keys=True))
+
+
+def fill(folders: Sequence[Path], make: Callable[[Sequence[Path]], object], *, results: Sequence[str]) -> None:
+    """Fill the folders: from the cache, or by one call of `make` for all that are not in it.
+
+    results: names, or patterns, of what `make` writes into each; a folder without all of them failed, and is not kept.
+    """
+    keys = {folder: key_of(folder) for folder in folders}
+    with open_cache() as cache:
+        missing = []
+        for folder, key in keys.items():
+            if entry := cache.find(KIND, key, results=results):
+                shutil.copytree(entry, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(MANIFEST))
+            else:
+                missing.append(folder)
+        if missing:
+            make(missing)
+        for folder in missing:
+            made = [[path for path in folder.glob(pattern) if path.is_file()] for pattern in results]
+            if all(made):
+                kept = cache.begin()
+                for path in dict.fromkeys(path for paths in made for path in paths):
+                    (kept / path.relative_to(folder)).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy(path, kept / path.relative_to(folder))
+                cache.keep(kept, kind=KIND, key=keys[folder])
+
+
+def key_of(folder: Path) -> str:
+    """The key of a folder that is not filled yet: all its files, by name and content."""
+    assert (folder / MADE_BY).is_file(), f"{folder} does not say what fills it"
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return make_key({path.relative_to(folder).as_posix(): file_digest(path) for path in files})
