@@ -1,6 +1,7 @@
 """Meters and measured windows by themselves: means, peaks, joules, and how much devices and hosts differ."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -49,11 +50,20 @@ def _slowness(meter: Series) -> int:
 
 
 def summarize_meters(meters: Sequence[Series]) -> tuple[Meter, ...]:
-    """One row for each name of a meter, over all devices."""
+    """One row for each name of a meter, over all devices; a counter has only its growth."""
     groups: dict[tuple[str, str, str], list[Series]] = {}
     for meter in meters:
         groups.setdefault((meter.name, meter.quantity, meter.component), []).append(meter)
-    return tuple(_meter(parts) for parts in groups.values())
+    return tuple(_counter(parts) if quantity == COUNT else _meter(parts) for (_, quantity, _), parts in groups.items())
+
+
+def _counter(parts: Sequence[Series]) -> Meter:
+    """What a counter shows at an instant is no amount: it began to count at an unknown time."""
+    growths = [part.growth for part in parts]
+    fastest = parts[growths.index(max(growths))].device
+    unknown = dict.fromkeys(("mean", "peak", "lowest_device_mean", "highest_device_mean", "within_hosts_std",
+                             "between_hosts_std"))  # fmt: skip
+    return replace(_meter(parts), **unknown, peak_device=fastest, total=to_joules(sum(growths)))
 
 
 def _meter(parts: Sequence[Series]) -> Meter:
@@ -63,11 +73,7 @@ def _meter(parts: Sequence[Series]) -> Meter:
     hosts = np.array([part.host for part in parts])
     by_host = [means[hosts == host] for host in np.unique(hosts)]
     shared = [values for values in by_host if values.size > 1]
-    total = None
-    if first.quantity == POWER:
-        total = sum(part.integral for part in parts)
-    elif first.quantity == COUNT:
-        total = sum(part.growth for part in parts)
+    total = sum(part.integral for part in parts) if first.quantity == POWER else None
     return Meter(
         name=first.name, quantity=first.quantity, component=first.component, unit=first.unit,
         devices=len({part.device for part in parts}),

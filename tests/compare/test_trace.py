@@ -173,6 +173,19 @@ def test_samples_of_another_tool_are_joined_by_the_wall_clock(tmp_path, capsys):
     assert "less often than once a step" in power["notes"][0]
 
 
+@pytest.mark.parametrize("columns", ["80", "100", "140"])
+def test_a_counter_among_the_meters_leaves_them_their_names_and_sums(tmp_path, capsys, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    for name, first, last in (("gpu_power", 100, 100), ("gpu_thermal", 40, 60), ("system_memory_used", 6e11, 6e11),
+                              ("nvlink_rx_throughput", 2**32 - 2048, 2**32 - 1024)):  # fmt: skip
+        (tmp_path / f"{name}_0.csv").write_text(f"1699999999.5,{first}\n1700000000.5,{last}\n")
+    assert main([str(tmp_path)]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert any(line.startswith("meter devices mean") for line in lines)
+    assert "gpu_power 1 100 W 100 W 100 100 – – 100 J" in lines
+    assert [line for line in lines if line.endswith("1 – – – – – – 1.05 MB")]  # 1,024 KiB
+
+
 def test_measured_power_alone_is_a_page_of_its_own(tmp_path, capsys):
     (tmp_path / "gpu_power_0.csv").write_text("1699999999.5,100\n1700000000.5,100\n")
     (tmp_path / "energy.csv").write_text(
@@ -180,6 +193,7 @@ def test_measured_power_alone_is_a_page_of_its_own(tmp_path, capsys):
     )
     assert main([str(tmp_path)]) == 0
     words = " ".join(capsys.readouterr().out.split())
-    assert "gpu_power 1 100 W 100 W 100 100 – – 100 J heat: not measured" in words
+    assert "gpu_power 1 100 W 100 W 100 100 – – 100 J mean: each sample holds until the next" in words
+    assert "another mean × time. heat: not measured" in words
     assert main([str(tmp_path / "energy.csv"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["power"]["windows"][0]["mean_w"] == 150

@@ -140,6 +140,13 @@ def _spread(rows: Groups, item: Instruction, kind: str, program: DeviceNumbering
         raise item.error(f"its groups name device {largest}, and the program has {program.in_slice} devices")
     if mode == "devices" or largest >= replicas == 1 or partitions == 1:
         groups = rows
+    elif largest >= (partitions if mode == "partitions" else replicas):
+        # Of one replica alone, ids beyond it can only be devices, as XLA's own tests write them; of several they are none.
+        counted = "partition" if mode == "partitions" else "replica"
+        raise item.error(
+            f"its groups name {counted} {largest}, and the program has {replicas} replicas of {partitions} partitions; "
+            "groups of devices have channel_id and use_global_device_ids=true"
+        )
     elif mode == "replicas":
         groups = tuple(
             tuple(replica * partitions + part for replica in row) for row in rows for part in range(partitions)

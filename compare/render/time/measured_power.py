@@ -15,11 +15,18 @@ from meshes.process.one_line import plain
 
 _UNIT = re.compile(r"\s*\((?:W|C|%)\)$")
 _BAR = 30
+_NAME = 12
 _MOST = 8
+_BYTES: Mapping[str, int] = {"B": 1, "KiB": 1024}
 _PARTS = {"compute": "green", "communication": "red", "idle": "dim"}
 NOT_MEASURED = "power and heat: not measured"
 TEMPERATURE = "temperature"
 NO_HEAT = "heat: not measured"
+POWER = "power"
+RULES = (
+    "mean: each sample holds until the next, as in CharLLM-PPT's figures; sum: joules by straight lines between "
+    "samples, so that power that rises or falls has another mean × time."
+)
 
 
 def print_measured(label: str, power: MeasuredPower, *, out: Console | None = None) -> None:
@@ -48,6 +55,8 @@ def print_power(power: MeasuredPower | None, *, out: Console) -> None:
     if power.meters:
         out.print()
         out.print(_meters(power.meters))
+        if any(meter.quantity == POWER for meter in power.meters):
+            out.print(wrap_prose(RULES, width=width, style="dim"))
     if not power.heat_measured:
         out.print(wrap_prose(NO_HEAT, width=width, style="dim"))
 
@@ -111,7 +120,8 @@ def _meters(meters: tuple[Meter, ...]) -> Table:
     for meter in meters:
         table.add_row(
             plain(_UNIT.sub("", meter.name)), f"{meter.devices:,}", _amount(meter.mean, meter.unit),
-            _amount(meter.peak, meter.unit), _digits(meter.lowest_device_mean), _digits(meter.highest_device_mean),
+            _amount(meter.peak, meter.unit), _amount(meter.lowest_device_mean, meter.unit, bare=True),
+            _amount(meter.highest_device_mean, meter.unit, bare=True),
             _spread(meter.within_hosts_std), _spread(meter.between_hosts_std), _total(meter),
         )  # fmt: skip
     return table
@@ -130,25 +140,29 @@ def _windows(windows: tuple[PowerWindow, ...]) -> Table:
 
 def _table(headings: tuple[str, ...]) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False, show_edge=False)
-    table.add_column(headings[0], overflow="fold")
+    table.add_column(headings[0], overflow="fold", min_width=_NAME)  # numbers never push the names out
     for heading in headings[1:]:
         table.add_column(heading, justify="right", no_wrap=True)
     return table
 
 
 def _total(meter: Meter) -> str:
-    if meter.quantity == "power":
+    if meter.quantity == POWER:
         return joules_text(meter.total)
-    scale: Mapping[str, int] = {"B": 1, "KiB": 1024}
-    return UNKNOWN if meter.total is None else bytes_text(meter.total * scale.get(meter.unit, 1))
+    return UNKNOWN if meter.total is None else bytes_text(meter.total * _BYTES.get(meter.unit, 1))
 
 
 def _spread(value: float | None) -> str:
     return UNKNOWN if value is None else f"± {value:.3g}"
 
 
-def _amount(value: float | None, unit: str) -> str:
-    return UNKNOWN if value is None else f"{_digits(value)} {unit}"
+def _amount(value: float | None, unit: str, *, bare: bool = False) -> str:
+    """`100 W`; `bare`: without a unit, where another column has it, but of bytes."""
+    if value is None:
+        return UNKNOWN
+    if unit in _BYTES:
+        return bytes_text(value * _BYTES[unit])
+    return _digits(value) if bare else f"{_digits(value)} {unit}"
 
 
 def _digits(value: float | None) -> str:

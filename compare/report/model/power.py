@@ -21,10 +21,11 @@ class Meter:
     samples: int
     failed: int
     mean: Number
-    """Time-weighted, then the mean over devices."""
+    """Time-weighted, then the mean over devices; `None` of a counter, as all numbers but its total."""
     peak: Number
     """The largest sample of any device."""
     peak_device: int
+    """The device of that sample; of a counter the one that counted most."""
     lowest_device_mean: Number
     highest_device_mean: Number
     within_hosts_std: Number

@@ -3,6 +3,7 @@
 Everything is modelled: watts and joules carry their ranges.  Legible in grey: marks and hatches tell what colours tell.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
@@ -14,7 +15,6 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from compare.energy.step_energy import WINDOW_NS
 from compare.render.figures import (
     COLOURS,
     COMPUTE,
@@ -99,10 +99,10 @@ def draw_layouts(lines: Sequence[EnergyLine], *, name: str, title: str) -> Pictu
                     continue
                 at = row + (arms.index(line.title) - (len(arms) - 1) / 2) * 0.3
                 _point(panel, value(line, line.energy), at, arm=arms.index(line.title), label=line.title)
-                # A step of one window of power has no peak beside its mean.
-                if heading.startswith("W:") and (line.step_ns or 0) >= 2 * WINDOW_NS:
-                    peak = [line.energy["peak_w"]]
-                    panel.plot(peak, [at], ">", color=INK, markersize=4, markerfacecolor="white", clip_on=False)
+                if heading.startswith("W:") and line.peak_w is not None:
+                    panel.plot(
+                        [line.peak_w], [at], ">", color=INK, markersize=4, markerfacecolor="white", clip_on=False
+                    )
             panel.set_xlim(left=0)
             panel.xaxis.set_major_locator(MaxNLocator(3))
             if heading in ("tokens/s", PER_TOKEN):
@@ -117,7 +117,7 @@ def draw_microbatches(curves: Sequence[Sequence[EnergyLine]], *, name: str, titl
     columns: tuple[tuple[str, Callable[[EnergySummary, EnergyLine], float]], ...] = (
         ("tokens/s", lambda energy, _: energy["tokens_per_s"]),
         (PER_TOKEN, lambda energy, _: energy["per_token_j"]),
-        ("peak W of a chip", lambda energy, _: energy["peak_w"]),
+        ("peak W of a chip", lambda _, line: math.nan if line.peak_w is None else line.peak_w),
         ("exposed ÷ step", lambda _, line: (line.exposed_ns or 0) / (line.step_ns or 1)),
     )
     arms = list(dict.fromkeys(line.title for curve in curves for line in curve))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from compare.energy.step_energy import WINDOW_NS
 from compare.report.compiler_options import option_of
 from compare.sweep.summary import EnergySummary, ProgramSummary, ResultRow, Sweep
 from meshes.memory import is_misfit
@@ -37,6 +38,11 @@ class EnergyLine:
     """Why it has no energy."""
     is_same: bool = False
     """Whether its options left the default program."""
+
+    @property
+    def peak_w(self) -> float | None:
+        """Peak W of a chip; `None` for a step of one window of power, which has no peak beside its mean."""
+        return self.energy["peak_w"] if self.energy and (self.step_ns or 0) >= 2 * WINDOW_NS else None
 
 
 def energy_lines(sweep: Sweep) -> list[EnergyLine]:

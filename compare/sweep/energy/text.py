@@ -52,7 +52,7 @@ def cells(line: EnergyLine) -> tuple[str, ...]:
         _three(energy["tokens_per_j"]),
         UNKNOWN if line.efficiency is None else f"{line.efficiency:.2f}",
         _range(energy["mean_w"], energy["low_mean_w"], energy["high_mean_w"]),
-        watts_text(energy["peak_w"]).removesuffix(" W"),
+        watts_text(line.peak_w).removesuffix(" W"),
         percent_text(energy["needless_j"] / energy["step_j"] if energy["step_j"] else None),
     )
 

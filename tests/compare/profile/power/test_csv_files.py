@@ -57,6 +57,16 @@ def test_counters_of_32_bits_go_on_behind_their_end(tmp_path):
     assert table["pcie_rx_bytes"].total == 150
 
 
+def test_a_counter_has_its_growth_and_no_mean_of_what_it_shows(tmp_path):
+    near = 2**32 - 1024
+    table, _ = meters(write(tmp_path, nvlink_rx_throughput_0=[(0, near), (1, near + 512)],
+                            nvlink_rx_throughput_1=[(0, 7), (1, 2055)]))  # fmt: skip
+    counter = table["nvlink_rx_throughput"]
+    assert (counter.total, counter.peak_device) == (512 + 2048, 1)
+    assert (counter.mean, counter.peak, counter.lowest_device_mean, counter.highest_device_mean) == (None,) * 4
+    assert (counter.within_hosts_std, counter.between_hosts_std) == (None, None)
+
+
 def test_samples_that_failed_are_left_out_and_said(tmp_path):
     table, notes = meters(write(tmp_path, gpu_power_0=[(0, 100), (1, -1), (2, 300)], gpu_thermal_0=[(0, -1)]))
     assert (table["gpu_power"].mean, table["gpu_power"].total, table["gpu_power"].failed) == (100, 400, 1)

@@ -2,13 +2,14 @@
 
 import json
 import re
+from dataclasses import replace
 from io import StringIO
 
 import pandas as pd
 import pytest
 from rich.console import Console
 
-from compare.sweep.energy.figures import draw_energy
+from compare.sweep.energy.figures import draw_energy, draw_microbatches
 from compare.sweep.energy.lines import energy_lines
 from compare.sweep.energy.measure import add_energy
 from compare.sweep.energy.text import HEADINGS, cells, print_energy
@@ -95,6 +96,23 @@ def test_one_to_64_microbatches_are_seven_ticks_with_ranges(tmp_path):
     exposed = svg[svg.index("exposed ÷ step") - 6000 :]
     assert "bars are the ranges of the coefficients" in svg
     assert not re.search(r">\d+m<", exposed)
+
+
+@pytest.mark.parametrize(("step_ns", "has_peak"), [(0.9e6, False), (1.9e6, False), (2e6, True)])
+def test_a_step_of_one_window_of_power_has_no_peak(tmp_path, step_ns, has_peak):
+    """A window is 1 ms: below two of them the step has one, whose mean is the step's."""
+    line = replace(energy_lines(make_lines(tmp_path))[2], step_ns=step_ns)
+    assert (line.peak_w is not None) is has_peak
+    assert (cells(line)[-2] == "–") is not has_peak
+
+
+def test_microbatches_without_a_peak_have_no_point_for_it(tmp_path):
+    line = energy_lines(make_lines(tmp_path))[2]
+    points = {}
+    for step_ns in (1e6, 2e6):
+        curve = [replace(line, step_ns=step_ns, microbatches=number) for number in (1, 2, 4)]
+        points[step_ns] = draw_microbatches([curve], name="m", title="t").svg.decode().count("<use ")
+    assert points[2e6] - points[1e6] == 3
 
 
 def test_the_map_of_chips_has_the_bytes_that_each_sends_over_ici(tmp_path):
