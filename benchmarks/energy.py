@@ -14,7 +14,7 @@ from benchmarks.measuring import measure
 EXAMPLE = Path(__file__).parents[1] / "docs/example-run"
 ROUNDS = 7
 AIM = 0.05
-DRAW = "from compare.report.__main__ import main; main([{run!r}, '--out', {out!r}])"
+DRAW = "from compare.cli.report import main; main([{run!r}, '--out', {out!r}])"
 WITHOUT = """
 from dataclasses import replace
 from compare.run.folder import load_run

@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 from benchmarks.measuring import measure, python
+from compare.cli.options.sweep_request import combinations, sweep_parser
 from compare.sweep.energy.measure import add_energy
 from compare.sweep.render.draw import draw
-from compare.sweep.request import combinations, sweep_parser
 from compare.sweep.summary import ResultRow, Sweep
 from compare.sweep.sweep import CaseEnd, read_result
 

@@ -40,12 +40,12 @@ from compare.remedy.page import sections
 from compare.report.model.report import Report
 from compare.run.cache import MANIFEST, Cache, file_digest
 from compare.run.folder.load_run import judge_run, read_run
+from compare.sweep.combination import Combination
 from compare.sweep.render.draw import page as sweep_page
 from compare.sweep.render.draw import programs as sweep_table
 from compare.sweep.render.figure import draw_ratios
 from compare.sweep.render.text import print_sweep
 from compare.sweep.report import build_summary, earlier_rows, result_row
-from compare.sweep.request import Combination
 from compare.sweep.sweep import CaseEnd, read_result
 from meshes.case import Case
 from meshes.checkpoint.config import model_of, read_model

@@ -1,58 +1,7 @@
-"""`python -m compare.calibrate`: the constants of a device, from small programs or from measured windows."""
+"""`python -m compare.calibrate`: the command of this name, `compare/cli/calibrate.py`."""
 
-import sys
-from collections.abc import Sequence
-
-from compare.calibrate.benchmarks import measure_device
-from compare.calibrate.request import Request, parse_request
-from compare.calibrate.result import Calibration, Provenance, calibrate, digest, format_toml, to_json
-from compare.calibrate.text import list_lines
-from compare.calibrate.windows import Windows, read_windows, write_windows
-from meshes.process.command_line import print_json, run_command
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Print the constants, and write them; 1 where some could not be told apart."""
-    request = parse_request(argv)
-    calibration = _calibrate_windows(request) if request.windows else _calibrate_device(request)
-    request.out.write_text(format_toml(calibration), encoding="utf-8")
-    if request.json:
-        print_json(to_json(calibration) | {"file": str(request.out)})
-    else:
-        print(*list_lines(calibration), request.out, sep="\n")
-    return int(any(part.fit.collinear for _, part, _ in calibration.parts))
-
-
-def _calibrate_windows(request: Request) -> Calibration:
-    assert request.windows is not None
-    windows = read_windows(request.windows)
-    return calibrate(
-        windows,
-        Provenance(
-            device=request.device or request.windows.stem, generation=request.generation, date="",
-            meter=request.windows.name if windows.have_energy else "", runtime="", windows=request.windows.name,
-            sha256=digest(request.windows),
-        ),
-    )  # fmt: skip
-
-
-def _calibrate_device(request: Request) -> Calibration:
-    measured = measure_device(
-        request.platform, kinds=request.kinds, num_devices=request.num_devices, repeats=request.repeats,
-        notify=lambda stage: print(stage, file=sys.stderr, flush=True),
-    )  # fmt: skip
-    path = request.out.with_suffix(".windows.csv")
-    write_windows(measured.table, path)
-    about = measured.device
-    return calibrate(
-        Windows(measured.table, measured.notes),
-        Provenance(
-            device=f"{about['kind']} ({about['num_devices']} devices)", generation=measured.generation,
-            date=str(about["date"]), meter=str(about["meter"]), windows=path.name, sha256=digest(path),
-            runtime=f"{about['runtime']}; {', '.join(f'{a} {b}' for a, b in dict(about['versions']).items())}",  # type: ignore[call-overload]
-        ),
-    )  # fmt: skip
-
+from compare.cli.calibrate import main
+from meshes.process.command_line import run_command
 
 if __name__ == "__main__":
     run_command(main)

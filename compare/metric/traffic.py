@@ -39,7 +39,7 @@ def bandwidth(subject: Subject, kind: str) -> Value:
     return Value(median, {"executions": len(executions), "quartiles_gb_per_s": [*spread]})
 
 
-def volume(subject: Subject, kind: str | None) -> Value:
+def volume(subject: Subject, kind: str | None = None) -> Value:
     """Payload of a kind, or of all, of one device and step, GB."""
     table = sum_volumes(subject.tracks, by=["kind"])
     sums = {str(row["kind"]): float(row["payload_bytes"]) for row in table.to_dict("records")}

@@ -1,52 +1,7 @@
-"""`python -m compare.report RUN`: read, judge and draw a run folder again, with no framework installed."""
+"""`python -m compare.report`: the command of this name, `compare/cli/report.py`."""
 
-import sys
-from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
-
-from compare.run.cli.run_options import POWER_HELP
-from compare.run.folder import replace_folder, run_folder
-from compare.run.folder.load_run import is_complete, is_judged, read_run
-from compare.run.folder.timelines import copy_power
-from meshes.process.command_line import Parser, print_json, run_command
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """0: every program of the run was judged; 1: some program failed, in the run or now."""
-    parser = Parser(
-        prog="python -m compare.report",
-        description="Recompute the verdicts of a run folder and regenerate its report; needs no framework installed.",
-        epilog="example: python -m compare.report runs/llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4",
-    )
-    parser.add_argument("run", metavar="RUN", type=Path, help="a run folder: case.json, and <arm>/<phase>/<cell>/")
-    parser.add_argument("--out", metavar="DIR", type=Path, help="write here instead of into the run folder")
-    parser.add_argument("--power", metavar="FILE", type=Path, help=POWER_HELP)
-    parser.add_argument("--details", action="store_true", help="print all tables (default: a summary)")
-    parser.add_argument("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
-    options = parser.parse_args(argv)
-    target = options.out or options.run
-    run = read_run(options.run)
-    with replace_folder.open_replacement(target) as scratch:
-        run_folder.copy_run(options.run, scratch)
-        if options.power:
-            copy_power(options.power, scratch, run.case.topology.generation)
-        from compare.remedy.page import sections as remedy_sections
-        from compare.render.report.draw import judge_and_draw
-        from compare.render.report.show import show_report
-        from compare.simulate.what_if.page import sections as what_if_sections
-
-        report = judge_and_draw(
-            replace(run, folder=scratch), scratch, sections=[*remedy_sections(scratch), *what_if_sections(scratch)]
-        )
-        target, note = run_folder.put_in_place(scratch, target, judged=is_judged(report))
-    if options.json:
-        print_json(report.to_json())
-        print(*note, target / "report.html", sep="\n", file=sys.stderr)
-    else:
-        show_report(report, target, details=options.details, note=note)
-    return 0 if is_complete(report) else 1
-
+from compare.cli.report import main
+from meshes.process.command_line import run_command
 
 if __name__ == "__main__":
     run_command(main)

@@ -22,7 +22,7 @@ from compare.network.machines.machine_file import read_machine
 from compare.network.machines.tpu import astra_sim_machine, describe_rings, tpu_machine
 from compare.network.machines.words import choose_algorithm, parse_kind
 from compare.timeline.errors import TimingError
-from meshes.process.command_line import Parser, command_parser, whole_number
+from meshes.process.command_line import Parser, command_parser, is_behind_front_door, whole_number
 from meshes.process.one_line import complain, quote
 
 ASTRA_SIM = "astra-sim"
@@ -71,7 +71,8 @@ def _parser() -> Parser:
         example="--collective all-reduce --bytes 1048576 --dims ring:4,ring:2 --bandwidth 90,90 --latency 1000,1000 "
         "--as astra-sim",
     )
-    parser.usage = _USAGE
+    if not is_behind_front_door():
+        parser.usage = _USAGE
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--collective", choices=KINDS, help="over all ranks, or over --group")
     what.add_argument(
@@ -97,17 +98,36 @@ def _parser() -> Parser:
         "ranks (default: ring)",
     )  # fmt: skip
     machine.add_argument(
-        "--multi", choices=MULTI, help=f"how an all-reduce crosses dims (default: {LOCAL_BW_AWARE})"
-    )  # fmt: skip
-    machine.add_argument("--chunks", metavar="K", type=whole_number, help="pieces of the collective (default: 1)")
-    machine.add_argument("--active", metavar="C", type=whole_number, help="pieces under way in a dim (default: 1)")
+        "--multi",
+        "--collective-optimization",
+        choices=MULTI,
+        help=f"how an all-reduce crosses dims (default: {LOCAL_BW_AWARE})",
+    )
+    machine.add_argument(
+        "--chunks",
+        "--preferred-dataset-splits",
+        metavar="K",
+        type=whole_number,
+        help="pieces of the collective (default: 1)",
+    )
+    machine.add_argument(
+        "--active",
+        "--active-chunks-per-dimension",
+        metavar="C",
+        type=whole_number,
+        help="pieces under way in a dim (default: 1)",
+    )
     machine.add_argument("--queues", metavar="Q", type=whole_number, help="of each dim (default: 1)")
     machine.add_argument(
-        "--memory", metavar="GB/S", type=_positive,
+        "--memory", "--local-mem-bw", metavar="GB/S", type=_positive,
         help="1e9 bytes; what a reduction reads and writes (default: reductions cost nothing, as astra-sim 2765)",
     )  # fmt: skip
     machine.add_argument(
-        "--endpoint", metavar="NS", type=_whole, help="before a rank acts on a message (default: 0, as astra-sim 10)"
+        "--endpoint",
+        "--endpoint-delay",
+        metavar="NS",
+        type=_whole,
+        help="before a rank acts on a message (default: 0, as astra-sim 10)",
     )
     rules = parser.add_argument_group("rules")
     rules.add_argument(

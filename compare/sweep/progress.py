@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from compare.sweep.request import Combination
+from compare.sweep.combination import Combination
 from compare.sweep.sweep import Notify
 
 REFRESH_S = 0.2

@@ -11,7 +11,7 @@ from compare.report.model.findings import HeadlineRow
 from compare.report.model.program import ProgramReport
 from compare.report.model.report import PhaseReport, Report
 from compare.run.arms import find_arm
-from compare.sweep.request import Combination
+from compare.sweep.combination import Combination
 from compare.sweep.summary import EarlierRows, PhaseSummary, ProgramSummary, ResultRow, Sweep
 from meshes.process.documents import read_json
 from meshes.process.one_line import one_line

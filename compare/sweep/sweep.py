@@ -22,11 +22,11 @@ from compare.run.cache import file_digest, make_key, sources_digest
 from compare.run.errors import WorkError
 from compare.run.folder import replace_folder, run_folder
 from compare.run.tasks import ROOT, lower_task
+from compare.sweep.combination import Combination
 from compare.sweep.engines.engines import Engine
 from compare.sweep.engines.local import CaseOutcome, CaseTask
 from compare.sweep.engines.worker import CaseRequest, make_request
 from compare.sweep.report import check_row, result_row
-from compare.sweep.request import Combination
 from compare.sweep.summary import ResultRow
 from meshes.case import Case
 from meshes.process import atomic_files

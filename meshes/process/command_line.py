@@ -10,7 +10,7 @@ import json
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Never
 
@@ -52,12 +52,39 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
         return action.help if is_said else super()._get_help_string(action)
 
 
+_FRONT_DOOR: list[tuple[str, Mapping[str, str]]] = []
+"""(`wirediff`, module -> subcommand) while a command runs behind the front door."""
+
+
+@contextmanager
+def called_as(name: str, commands: Mapping[str, str]) -> Iterator[None]:
+    """In here commands call themselves `<name> <subcommand>`; commands: module -> subcommand."""
+    _FRONT_DOOR.append((name, commands))
+    try:
+        yield
+    finally:
+        _FRONT_DOOR.pop()
+
+
+def is_behind_front_door() -> bool:
+    return bool(_FRONT_DOOR)
+
+
+def name_command(prog: str) -> str:
+    """How a user calls `compare.run`: `python -m compare.run`, or `wirediff run` behind the front door."""
+    last = prog.rpartition(".")[2]
+    if _FRONT_DOOR and last in _FRONT_DOOR[-1][1]:
+        name, commands = _FRONT_DOOR[-1]
+        return f"{name} {commands[last]}"
+    return f"python -m {prog}"
+
+
 def command_parser(prog: str, description: str, *, example: str) -> Parser:
     """A parser with no options yet, whose help prints defaults."""
     return Parser(
-        prog=f"python -m {prog}",
+        prog=name_command(prog),
         description=description,
-        epilog=f"example: python -m {prog} {example}",
+        epilog=f"example: {name_command(prog)} {example}",
         formatter_class=_Help,
     )
 

@@ -10,7 +10,7 @@ from time import process_time
 
 import pytest
 
-from compare.diff.__main__ import main
+from compare.cli.diff import main
 from tests.commands import run_here
 from tests.compare.verdict.toy_hlo import BACK, GATHER, HOP, SUM, program, wire
 from tests.places import ROOT

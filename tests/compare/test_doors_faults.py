@@ -8,14 +8,7 @@ import sys
 
 import pytest
 
-from compare import plan, teach, trace
-from compare.diff import __main__ as diff
-from compare.history import __main__ as history
-from compare.hlo import __main__ as hlo
-from compare.remedy import __main__ as remedy
-from compare.report import __main__ as report
-from compare.run import __main__ as run
-from compare.sweep import __main__ as sweep
+from compare.cli import diff, history, hlo, plan, remedy, report, run, sweep, teach, trace
 from meshes.process.command_line import run_to_status
 from tests.places import ROOT
 

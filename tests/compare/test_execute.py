@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 import yaml
 
-from compare.export.__main__ import main as export
+from compare.cli.export import main as export
 from compare.metric.catalog import METRICS
 from compare.metric.errors import NotApplicable
 from compare.metric.subject import Request, read_subject

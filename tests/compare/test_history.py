@@ -3,8 +3,8 @@ import shutil
 
 import pytest
 
+from compare.cli.history import main
 from compare.diff.own.api import collectives
-from compare.history.__main__ import main
 from compare.history.lineage_query import History
 from compare.history.text import print_life
 from compare.passes.lineage import CREATED, Event, Track

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from compare.hlo.__main__ import main
+from compare.cli.hlo import main
 from compare.run.errors import WorkError
 from tests.places import ROOT
 

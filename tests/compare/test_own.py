@@ -9,8 +9,8 @@ import pytest
 
 import compare
 from compare import assert_collectives, collectives
+from compare.cli.hlo import main as hlo
 from compare.contract.row import JudgeError
-from compare.hlo.__main__ import main as hlo
 from compare.hlo.text.errors import HloError
 from compare.run.errors import WorkError
 from tests.compare.verdict.toy_hlo import AXES, GATHER, SUM, program

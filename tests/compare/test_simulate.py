@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from compare.simulate.__main__ import main
+from compare.cli.simulate import main
 from meshes.process.command_line import run_command
 from tests.compare.network.astra_sim_runs import read_runs
 from tests.places import ROOT

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from compare.cli.teach import main
 from compare.run import arms
-from compare.teach import main
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
+from compare.cli.trace import main
 from compare.render.time.profile_summary import _step_bars
 from compare.report.model.timing import Times
-from compare.trace import main
 from meshes.process.command_line import run_command
 from tests.compare.timeline.scenes import FUSION, PROGRAM, REDUCE
 from tests.compare.timeline.spaces import Space, tpu

@@ -5,12 +5,8 @@ import shutil
 
 import pytest
 
-from compare.energy import __main__ as energy
-from compare.export import __main__ as export
-from compare.history import __main__ as history
-from compare.metric import __main__ as metric
+from compare.cli import energy, export, history, metric, simulate
 from compare.report.programs import DAMAGED, MISSING, NOT_OFFERED, ProgramResult, list_failures
-from compare.simulate import __main__ as simulate
 from meshes.process.command_line import run_to_status
 from tests.places import EXAMPLE
 

@@ -141,7 +141,7 @@ def _spread(rows: Groups, item: Instruction, kind: str, program: DeviceNumbering
     if mode == "devices" or largest >= replicas == 1 or partitions == 1:
         groups = rows
     elif largest >= (partitions if mode == "partitions" else replicas):
-        # Of one replica alone, ids beyond it can only be devices, as XLA's own tests write them; of several they are none.
+        # Ids beyond one replica alone can only be devices, as in tests of XLA; beyond several they are none.
         counted = "partition" if mode == "partitions" else "replica"
         raise item.error(
             f"its groups name {counted} {largest}, and the program has {replicas} replicas of {partitions} partitions; "

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from compare.calibrate.__main__ import main
 from compare.calibrate.windows import read_windows, write_windows
+from compare.cli.calibrate import main
 from compare.energy.power_file import read_power
 from compare.timeline.errors import TimingError
 from tests.compare.calibrate.planted import JOULES, windows

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from compare.chakra.writer import number_groups, write_files
-from compare.export.__main__ import main
+from compare.cli.export import main
 from compare.network.graph.graph import COLLECTIVE, COMPUTE, RECEIVE, SEND, list_partners
 from compare.timeline.errors import TimingError
 from tests.compare.chakra.files import (

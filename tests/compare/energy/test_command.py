@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 
-from compare.energy.__main__ import main
+from compare.cli import report as redraw
+from compare.cli.energy import main
 from compare.network.machines.tpu import tpu_machine
 from compare.network.programs.simulation import Simulation
-from compare.report import __main__ as redraw
 from compare.run.errors import WorkError
 from compare.run.folder.timelines import POWER, SIMULATION
 from tests.places import EXAMPLE, example_report

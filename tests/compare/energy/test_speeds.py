@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from compare.energy.__main__ import main
+from compare.cli.energy import main
 from compare.energy.amounts import Span
 from compare.energy.coefficients import coefficients
 from compare.energy.core_speed import Marginal, Workload

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from compare.export.__main__ import main
+from compare.cli.export import main
 from compare.export.ccl_bench import directory, trace
 from compare.export.folder.programs import select_programs
 from compare.export.folder.write_folder import MARK

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from compare.export.__main__ import main
+from compare.cli.export import main
 from compare.export.chakra import chakra_folder
 from compare.export.folder.programs import select_programs
 from compare.run.folder.load_run import read_run

@@ -5,12 +5,12 @@ import json
 
 import pytest
 
+from compare.cli.teach import main
 from compare.gallery import take_quiz
 from compare.gallery.lesson_types.lesson_result import LessonResult, Row
 from compare.gallery.quiz.draw import draw_question
 from compare.gallery.quiz.question import Question
 from compare.run import arms
-from compare.teach import main
 
 SEED = next(
     seed

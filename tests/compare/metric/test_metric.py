@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from compare.export.__main__ import main as export
-from compare.metric.__main__ import main
+from compare.cli.export import main as export
+from compare.cli.metric import main
 from compare.metric.catalog import METRICS
 from meshes.process.command_line import run_command
 from tests.compare.metric.test_known_answers import inference, two_axes
@@ -37,7 +37,7 @@ def test_every_name_is_there_and_listed(capsys):
     printed = capsys.readouterr().out
     for metric in METRICS.values():
         assert f"{metric.name} ({metric.unit})" in printed
-        assert metric.theirs in printed
+        assert metric.ccl_bench in printed
 
 
 def test_the_page_of_metrics_has_the_same_names_and_units():

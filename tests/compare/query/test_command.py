@@ -12,7 +12,7 @@ import pandas as pd
 import psutil
 import pytest
 
-from compare.query.__main__ import main
+from compare.cli.query import main
 from compare.query.named_queries import list_queries
 from compare.query.tables import TABLES
 from meshes.process.command_line import run_to_status

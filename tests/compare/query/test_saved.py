@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from compare.cli.options.query_request import parse_question
 from compare.query import query_runs
 from compare.query.engine import save_tables
 from compare.query.errors import QueryError
 from compare.query.named_queries import list_queries
-from compare.query.request import parse_question
 from compare.query.saved import LEFT_OUT, read_source
 from compare.query.tables import TABLES
 from tests.places import EXAMPLE

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 from uuid import uuid4
 
+from compare.cli.options.sweep_request import combinations, sweep_parser
+from compare.sweep.combination import Combination
 from compare.sweep.engines.local import CaseOutcome
-from compare.sweep.request import Combination, combinations, sweep_parser
 from compare.sweep.sweep import Work
 from tests.places import ROOT
 

@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
+from compare.sweep.combination import Combination
 from compare.sweep.progress import show_progress
-from compare.sweep.request import Combination
 
 EVENTS = [
     *((name, "waiting", 0.0) for name in ("one", "two", "three")), ("one", "already done", 0.0), ("two", "start", 0.1),

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from compare import collectives
-from compare.diff.__main__ import main
+from compare.cli.diff import main
 from compare.hlo.text.errors import HloError
 from compare.run.errors import WorkError
 from compare.run.progress import show_compiles

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from compare import collectives
-from compare.diff.__main__ import main as diff
-from compare.history.__main__ import main as history
+from compare.cli.diff import main as diff
+from compare.cli.history import main as history
+from compare.cli.hlo import main as hlo
 from compare.history.lineage_query import query_saved
-from compare.hlo.__main__ import main as hlo
 from compare.hlo.text.metadata import SourceNames
 from compare.run.errors import WorkError
 from compare.user_program.saved_program import SavedProgram, read_saved, save

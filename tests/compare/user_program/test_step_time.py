@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from compare.cli.hlo import main
 from compare.diff.own.table import Table
-from compare.hlo.__main__ import main
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
 from compare.user_program.saved_program import SavedProgram

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from compare.history.__main__ import main as history
+from compare.cli.history import main as history
 from tests.places import ROOT
 
 EXAMPLES = dict(

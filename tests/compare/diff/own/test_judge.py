@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from compare import collectives, contract_rows, judge
+from compare.cli.hlo import main as hlo
+from compare.cli.options.names_options import names_of
+from compare.cli.plan import main as plan
 from compare.contract.row import ContractRow
-from compare.hlo.__main__ import main as hlo
 from compare.hlo.text.errors import HloError
-from compare.plan import main as plan
-from compare.run.cli.names_options import names_of
 from compare.user_program.saved_program import read_saved
 from compare.verdict.verdict import judge as judge_rows
 from tests.compare.verdict.toy_hlo import AXES, HEAD, OVER, program, wire

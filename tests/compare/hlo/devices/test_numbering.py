@@ -117,7 +117,7 @@ def test_groups_that_cannot_be_name_their_line(groups):
 )
 def test_ids_beyond_what_they_count_are_none_of_several_replicas(kind, attributes, counted):
     """Two replicas of two partitions: 3 is a device, and neither a replica nor a partition."""
-    with pytest.raises(HloError, match=rf"^line 4: its groups name {counted}, and the program has 2 replicas of 2 part"):
+    with pytest.raises(HloError, match=rf"^line 4: its groups name {counted}, and the program has 2 replicas of 2"):
         groups_of(item(kind, attributes), kind, FOUR)
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from compare.simulate.__main__ import main
+from compare.cli.simulate import main
 from tests.compare.chakra.files import (
     attribute,
     collective,

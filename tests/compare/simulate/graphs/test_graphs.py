@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from compare.export.__main__ import main as export
-from compare.simulate.__main__ import main
+from compare.cli.export import main as export
+from compare.cli.simulate import main
 from meshes.process.command_line import run_command
 from tests.compare.chakra.files import collective, compute, node, write_trace
 from tests.places import EXAMPLE

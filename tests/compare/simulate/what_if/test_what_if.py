@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from compare.cli.simulate import main
 from compare.metric.subject import Request, read_subject
 from compare.metric.traffic import scale_up_bw_utility
-from compare.simulate.__main__ import main
 from compare.simulate.what_if.framework import list_induced
 from compare.simulate.what_if.request import parse_what_if
 from compare.simulate.what_if.result import simulate_run

@@ -5,13 +5,13 @@ import shutil
 
 import pytest
 
+from compare.cli.simulate import main
 from compare.render.errors import ViewError
 from compare.report.programs import judge_programs
 from compare.run.errors import WorkError
 from compare.run.folder.load_run import read_run
 from compare.run.folder.run_folder import copy_run
 from compare.run.folder.timelines import POWER, SIMULATION, build_timelines
-from compare.simulate.__main__ import main
 from compare.simulate.what_if.page import sections
 from compare.simulate.what_if.request import parse_what_if
 from meshes.process.command_line import run_command

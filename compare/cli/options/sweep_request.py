@@ -2,35 +2,24 @@
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from compare.cli.options.case_options import add_list, add_step, read_case, seconds
 from compare.report.compiler_options import OPTIONS
 from compare.report.witnesses import WITNESSES
 from compare.run import scheduler
 from compare.run.arms import ARMS, DEFAULT_CONTROLS
-from compare.run.cli.case_options import add_list, add_step, read_case, seconds
 from compare.run.errors import WorkError
+from compare.sweep.combination import Combination
 from compare.sweep.engines.engines import ENGINES
 from meshes.assignment import assign_chips
-from meshes.case import CAPACITY, CHOICES, Case
+from meshes.case import CAPACITY, CHOICES
 from meshes.devices.mesh_spec import MeshSpec
 from meshes.memory import check_fits
 from meshes.mesh_argument import read_mesh
 from meshes.models import model
 from meshes.process.command_line import Parser, command_parser, whole_number
 from meshes.process.errors import MeshError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Combination:
-    """One model on one mesh, by their names in the request."""
-
-    model: str
-    mesh: str
-    case: Case | None = None
-    refused: str = ""
-    """Why the case is impossible, one line."""
 
 
 def sweep_parser() -> Parser:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from compare.cli.options.case_options import case_parser, seconds
 from compare.report import fail_if
 from compare.report.witnesses import WITNESSES
 from compare.run import scheduler
@@ -19,7 +20,6 @@ from compare.run.arms import (
     parse_controls,
     parse_witnesses,
 )
-from compare.run.cli.case_options import case_parser, seconds
 from compare.run.errors import WorkError
 from compare.run.install_libtpu import read_version
 from meshes.process.command_line import Parser

@@ -1,0 +1,19 @@
+"""`wirediff cost --collective KIND --bytes N --machine NAME`: one collective, or messages, on any network."""
+
+import json
+from collections.abc import Sequence
+
+from compare.simulate.answer import answer_request
+from compare.simulate.request import parse_request
+from compare.simulate.text import list_lines
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print ns, or ASTRA-sim's cycles."""
+    request = parse_request(argv)
+    answer = answer_request(request)
+    if request.json:
+        print(json.dumps(answer.to_json()))
+    else:
+        print(*list_lines(request, answer), sep="\n")
+    return 0

@@ -1,0 +1,59 @@
+"""`python -m compare.diff A.hlo B.hlo --axes data=2,tensor=4`: how the collectives of two programs or runs differ."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from compare.cli.options.axes_options import add_axes, axes_of, hint_axes
+from compare.diff import request
+from compare.diff.result import ProgramsDiff, RunsDiff
+from meshes.process import atomic_files
+from meshes.process.command_line import Parser, name_command, print_json
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0: both move the same; 1: they differ; 2: the request was wrong."""
+    parser = Parser(
+        prog=name_command("compare.diff"),
+        description="Compare the collectives of two programs, or of two run folders. Exit 0: they move the same bytes; "
+        "1: they differ; 2: invalid request.",
+        epilog=f"example: {name_command('compare.diff')} before.hlo.gz after.hlo.gz --axes data=2,tensor=4",
+    )
+    forms = (
+        "compiled HLO text (.gz too), StableHLO or HLO before partitioning, a folder of table.save(…), a run folder, "
+    )
+    forms += "or one program of it (RUN/jax/prefill/tpu)"
+    parser.add_argument("a", metavar="A", help=forms)
+    parser.add_argument("b", metavar="B", help="the second program or run, in the same form")
+    add_axes(parser)
+    parser.add_argument(
+        "--topology", default="", metavar="NAME",
+        help="TPU to compile uncompiled programs for, like v5e:2x4 (default: the smallest v5e slice that fits)",
+    )  # fmt: skip
+    parser.add_argument("--no-cache", action="store_true", help="recompile, and write nothing to the cache")
+    parser.add_argument("--json", action="store_true", help="print the diff as JSON")
+    parser.add_argument("--html", metavar="FILE", type=Path, help="also write an HTML page")
+    options = parser.parse_args(argv)
+    diff: ProgramsDiff | RunsDiff
+    a, b = Path(options.a), Path(options.b)
+    kind = request.kind_of(a, b)
+    if kind == request.PROGRAMS:
+        diff = request.diff_programs(
+            options.a, options.b, axes=axes_of(options), topology=options.topology, no_cache=options.no_cache
+        )
+    elif options.mesh or options.axes or options.topology:
+        parser.error("run folders record their mesh; --axes, --mesh and --topology apply to programs only")
+    else:
+        diff = request.diff_runs(a, b) if kind == request.RUNS else request.diff_cells(a, b)
+    if options.html:
+        from compare.diff.text import page
+
+        atomic_files.write_text(options.html, page(diff))
+    if options.json:
+        print_json(diff)
+    else:
+        from compare.diff.text import print_diff
+
+        print_diff(diff)
+    if kind == request.PROGRAMS and "axes" in diff:
+        hint_axes(options, [row["axes"] for side in (diff["a"], diff["b"]) for row in side["by_kind"]])
+    return 0 if diff["same"] else 1

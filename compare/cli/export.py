@@ -1,0 +1,38 @@
+"""`python -m compare.export RUN --to ccl-bench --out DIR`: the programs of a run as another tool takes them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from compare.export.export_run import export_run
+from compare.export.targets import TARGETS
+from compare.report.programs import list_failures
+from compare.run.folder.load_run import read_run
+from meshes.process.command_line import command_parser
+from meshes.process.one_line import complain_of, plain
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write one folder for each program, and print where each is; 1 where the run has failed to compile others."""
+    parser = command_parser(
+        "compare.export",
+        "Write the programs of a run for another tool: their timelines (ccl-bench), measured where they were run, else "
+        "modelled; or what every rank computes and communicates (chakra), for ASTRA-sim.",
+        example="runs/llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4 --to ccl-bench --out traces",
+    )
+    parser.add_argument("run", metavar="RUN", type=Path, help="a run folder: case.json, and <arm>/<phase>/<cell>/")
+    parser.add_argument("--to", choices=list(TARGETS), required=True, help="which tool")
+    parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="a new or empty folder, or an export")
+    parser.add_argument("--arm", metavar="ARM", default="", help="only this framework")
+    parser.add_argument("--phase", metavar="PHASE", default="", help="only this phase")
+    parser.add_argument("--cell", metavar="CELL", default="", help="only this cell, like tpu or cpu (default: all)")
+    parser.add_argument("--facts", action="store_true", help="chakra: also the verdict on every collective")
+    options = parser.parse_args(argv)
+    target = TARGETS[options.to]
+    write = target.write_with_facts if options.facts else target.write
+    if write is None:
+        parser.error(f"--facts belongs to --to chakra, not to {options.to}")
+    run = read_run(options.run)
+    words = {"arm": options.arm, "phase": options.phase, "cell": options.cell}
+    names = export_run(run, options.out, write=write, to=options.to, platforms=target.platforms, words=words)
+    print(*(plain(options.out / name) for name in names), sep="\n")
+    return complain_of(list_failures(run.select(tuple(words.values()))))

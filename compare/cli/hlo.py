@@ -1,0 +1,75 @@
+"""`python -m compare.hlo FILE --axes data=2,tensor=4`: the collectives of anybody's compiled HLO text."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from compare.cli.options.axes_options import add_axes, axes_of, hint_axes
+from compare.cli.options.names_options import add_names, names_of
+from meshes.process.command_line import Parser, name_command, print_json
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print one row for each collective, in program order unless another is asked for."""
+    parser = _parser()
+    options = parser.parse_args(argv)
+
+    from compare.hlo.collective import ORDERS
+    from compare.render.time.speed.readings import print_readings, readings_to_json
+    from compare.user_program.readings import is_of_run, read_program, read_run_programs, time_step
+    from compare.user_program.saved_program import is_saved
+
+    axes, names = axes_of(options), names_of(options)
+    words = options.arm, options.phase, options.cell
+    is_run = options.file != "-" and is_of_run(Path(options.file))
+    if is_run and (axes or options.scopes or options.owns):
+        parser.error("run folders record their mesh and scopes; --axes, --mesh, --scopes and --owns are for programs")
+    if options.topology and not options.time:
+        parser.error("--topology belongs to --time: it is the TPU that the program was compiled for")
+    if any(words) and not is_run:
+        parser.error("--arm, --phase and --cell belong to a run folder")
+    readings = (
+        list(read_run_programs(Path(options.file), words=words))
+        if is_run
+        else [read_program(options.file, axes=axes, names=names)]
+    )
+    order = options.sort or ORDERS[1 if options.time else 0]
+    topology = options.topology or (options.mesh or "").partition("@")[2]
+    times = {reading.name: time_step(reading, topology=topology) for reading in readings if options.time}
+    if options.json:
+        print_json(readings_to_json(readings, order=order, times=times))
+    else:
+        print_readings(readings, order=order, times=times)
+    if not is_run and not is_saved(Path(options.file)):
+        hint_axes(options, [row.axes for row in readings[0].rows])
+    return 0
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog=name_command("compare.hlo"),
+        description="The collectives of compiled HLO text: compiled.as_text(), or a file of --xla_dump_hlo_as_text.",
+        epilog=f"example: {name_command('compare.hlo')} optimized.hlo.gz --axes data=2,tensor=4 --json",
+    )
+    parser.add_argument(
+        "file", metavar="FILE",
+        help="HLO text, also gzipped; - reads it from standard input; a folder written by table.save(), which records "
+        "the mesh axes; a run folder, or one program of it (RUN/jax/prefill/tpu)",
+    )  # fmt: skip
+    add_axes(parser)
+    add_names(parser)
+    for word in ("arm", "phase", "cell"):
+        parser.add_argument(f"--{word}", metavar=word.upper(), default="", help=f"of a run folder: only this {word}")
+    parser.add_argument(
+        "--time", action="store_true",
+        help="also model a step (docs/model.md): compute, exposed communication, the longest operations",
+    )  # fmt: skip
+    parser.add_argument(
+        "--topology", metavar="NAME", default="",
+        help="of --time: the TPU slice that the program was compiled for, if not recorded, as in --mesh tp8@v6e:2x4",
+    )  # fmt: skip
+    parser.add_argument(
+        "--sort", choices=("program", "step"),
+        help="order of the rows: as in the program, or most bytes of a step first (default with --time)",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON, of a run folder by program")
+    return parser

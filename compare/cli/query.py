@@ -1,0 +1,31 @@
+"""`python -m compare.query runs/ "select …"`: any question in SQL, over any number of run folders."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from compare.cli.options.query_request import parse_question
+from compare.query.engine import answer_question, save_tables, write_rows
+from compare.query.show import describe_tables, print_csv_rows, print_json_rows, print_rows, print_tables
+from meshes.process.command_line import print_json
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the answer, or write it; without a question print what can be asked."""
+    question = parse_question(argv)
+    if question.save:
+        print(*save_tables(question.runs, question.save), sep="\n")
+        return 0
+    if not question.sql:
+        if question.form == "json":
+            print_json(describe_tables(question.runs))
+        else:
+            print_tables(question.runs)
+        return 0
+    answer = partial(answer_question, question.runs, question.sql, allow_files=question.allow_files)
+    if question.out:
+        answer(partial(write_rows, out=question.out))
+        print(question.out)
+        return 0
+    show = {"table": print_rows, "json": print_json_rows, "csv": print_csv_rows}[question.form]
+    answer(show)
+    return 0

@@ -1,0 +1,42 @@
+"""`python -m compare.remedy --mesh tp4pp2`: which code changes remove avoidable bytes; each is compiled."""
+
+import json
+import sys
+from collections.abc import Sequence
+
+from compare.cli.options.case_options import listing
+from compare.cli.options.remedy_request import read_request, remedy_parser
+from compare.run import cache
+from compare.run.folder.run_folder import REMEDIES
+from meshes.process import atomic_files
+from meshes.process.command_line import print_json
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0: every program was measured; 1: some arm or phase could not be, the rest is reported."""
+    options = remedy_parser().parse_args(argv)
+    if "list" in options:
+        print(listing(options.list))
+        return 0
+    request = read_request(options)
+    from compare.remedy.report import find_remedies
+
+    with cache.open_cache(bypass=options.no_cache) as kept:
+        result = find_remedies(request, cache=kept)
+    pages = [options.html] if options.html else []
+    if options.into:
+        data, shown = (options.into / name for name in REMEDIES)
+        atomic_files.write_text(data, json.dumps(result, indent=1) + "\n")
+        pages.append(shown)
+    for place in pages:
+        from compare.remedy.page import page
+
+        atomic_files.write_text(place, page(result))
+        print(place, file=sys.stderr)
+    if options.json:
+        print_json(result)
+    else:
+        from compare.remedy.text import print_remedies
+
+        print_remedies(result)
+    return 1 if any(phase["error"] for arm in result["arms"].values() for phase in arm["phases"].values()) else 0

@@ -1,0 +1,47 @@
+"""`python -m compare.sweep --meshes tp8,tp4pp2 --models …`: many cases at once, one table and one figure."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from compare.cli.options.case_options import listing
+from compare.cli.options.sweep_request import combinations, sweep_parser
+from compare.run.arms import parse_arms, parse_controls, parse_options, parse_witnesses
+from compare.sweep import progress, sweep
+from compare.sweep.engines.engines import ENGINES
+from compare.sweep.report import build_summary, earlier_rows, is_complete
+from meshes.process.command_line import print_json
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Each combination as `compare.run` does it.  0: all that can be; 1: something failed, the rest is there."""
+    options = sweep_parser().parse_args(argv)
+    if "list" in options:
+        print(listing(options.list))
+        return 0
+    arms = [item.name for item in parse_arms(options.arm)]
+    cases = combinations(options)
+    out = options.out if "out" in options else Path("sweeps") / sweep.name_sweep(cases, arms=arms)
+    controls = (*parse_controls(options.controls), *parse_options(options.options))
+    work = sweep.Work(
+        out=out, arms=arms, controls=controls, witnesses=parse_witnesses(options.witness, arms=arms),
+        engine=ENGINES[options.engine],
+        at_once=getattr(options, "jobs", None), timeout_s=options.timeout, no_cache=options.no_cache,
+        pages=not options.no_pages,
+    )  # fmt: skip
+    with progress.show_progress([item for item in cases if item.refused]) as notify:
+        results = sweep.run(cases, work, notify=notify)
+    from compare.sweep.render import draw
+
+    summary = build_summary(results, options=options, arms=arms, before=earlier_rows(out, results))
+    if options.energy:
+        from compare.sweep.energy.measure import add_energy
+
+        summary = add_energy(summary, out)
+    draw.draw(summary, out)
+    if options.json:
+        print_json(summary)
+        print(out / draw.PAGE, file=sys.stderr)
+    else:
+        draw.show(summary, out)
+    return 0 if is_complete(summary) else 1

@@ -1,0 +1,74 @@
+"""`python -m compare.trace DIR|FILE --axes data=2,tensor=4`: communication time and measured power of any profile."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from compare.cli.options.axes_options import add_axes, axes_of, hint_axes
+from compare.hlo.text.files import read_file
+from meshes.process.command_line import Parser, name_command, print_json
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print how a step's time divides, for the full program and by the axes of its communication."""
+    parser = Parser(
+        prog=name_command("compare.trace"),
+        description="Communication time of a profile's steps, by mesh axes and kind, and how much of it compute hides; "
+        "measured power and heat, where the profile or --power has them.",
+        epilog=f"example: {name_command('compare.trace')} profile/ --axes data=2,tensor=4 --json",
+    )
+    parser.add_argument(
+        "profile",
+        metavar="DIR|FILE",
+        help="an xplane.pb or a Chrome trace (*.trace.json, .gz), or the folder of one session; or measured power",
+    )
+    add_axes(parser)
+    parser.add_argument("--hlo", metavar="FILE", help="the compiled HLO text of the program, if the profile holds none")
+    parser.add_argument(
+        "--power",
+        metavar="DIR|FILE",
+        type=Path,
+        help="power measured meanwhile: files <metric>_<rank>.csv of Zeus (CharLLM-PPT's), joined by the wall clock",
+    )
+    parser.add_argument("--per-host", metavar="N", type=int, help="ranks of a host in those files")
+    parser.add_argument("--json", action="store_true", help="print the means as JSON")
+    options = parser.parse_args(argv)
+    if options.per_host is not None and options.per_host < 1:
+        parser.error(f"--per-host is at least 1, not {options.per_host}")
+    axes = axes_of(options)
+
+    from compare.profile.power.files import add_power, holds_power, read_power
+    from compare.report.model.codec import encode
+
+    if holds_power(Path(options.profile)):
+        from compare.metrics.meters import summarize_files
+
+        files = read_power(Path(options.profile), per_host=options.per_host)
+        if options.json:
+            print_json({"label": files.label, "power": encode(summarize_files(files))})
+        else:
+            from compare.render.time.measured_power import print_measured
+
+            print_measured(files.label, summarize_files(files))
+        return 0
+
+    from compare.metrics.summary import summarize_tracks
+    from compare.profile.join.profile import read_profile
+    from compare.profile.xplane.reader import profile_files
+    from compare.timeline.tracks.times import measure_times
+    from compare.timeline.tracks.tracks import DeviceTracks
+
+    timeline = read_profile(
+        profile_files(options.profile), axes=axes, hlo=read_file(options.hlo) if options.hlo else None
+    )
+    if options.power:
+        timeline = add_power(timeline, read_power(options.power, per_host=options.per_host))
+    tracks = DeviceTracks.of(timeline)
+    summary = summarize_tracks(tracks)
+    if options.json:
+        print_json({"power": None} | encode(summary))
+    else:
+        from compare.render.time.profile_summary import print_trace
+
+        print_trace(summary, measure_times(tracks, by=["axes", "kind"]).means())
+    hint_axes(options, summary.per_step.by_axes)
+    return 0
