@@ -13,6 +13,8 @@ import pytest
 from tests.commands import run_here
 from tests.places import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 def start_process(name, *words):
     return subprocess.run(

@@ -22,8 +22,6 @@ from tests.places import ROOT
 CASE = ("--mesh", "tp4pp2", "--model", "tiny", "--seq", "128", "--phase", "decode")
 MEASURED = [("jax", "cpu"), ("torchxla", "cpu"), ("torchxla", "cpu+jaxlib")]
 
-pytestmark = pytest.mark.slow
-
 
 def python(*words, cache, cwd):
     environment = os.environ | {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(cache)}

@@ -11,6 +11,8 @@ import pytest
 from meshes.case import Case
 from tests.places import ROOT
 
+pytestmark = pytest.mark.slow
+
 MEASURED = """
 import sys
 from jax_impl.lower import main

@@ -13,6 +13,8 @@ from compare.run.errors import WorkError
 from compare.run.folder.timelines import POWER, SIMULATION
 from tests.places import EXAMPLE, example_report
 
+pytestmark = pytest.mark.slow
+
 PROGRAMS = ("jax/decode/tpu", "torchxla/decode/tpu")
 
 

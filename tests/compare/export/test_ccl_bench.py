@@ -26,6 +26,8 @@ from meshes.process import atomic_files
 from meshes.process.command_line import run_command
 from tests.places import EXAMPLE
 
+pytestmark = pytest.mark.slow
+
 NAME = "llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4-torchxla-decode-tpu"
 ONE = ["--arm", "torchxla", "--phase", "decode", "--cell", "tpu"]
 

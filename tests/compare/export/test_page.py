@@ -13,6 +13,8 @@ from compare.metric.errors import NotApplicable
 from compare.metric.subject import Request, read_subject
 from tests.places import EXAMPLE, ROOT
 
+pytestmark = pytest.mark.slow
+
 PAGE = (ROOT / "docs/ccl_bench.md").read_text(encoding="utf-8")
 CONSOLE = re.findall(r"^```console\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 COMMANDS = [part for block in CONSOLE for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]

@@ -311,6 +311,7 @@ def ask(browser: Any, *, until: str) -> list[str]:
 
 
 @pytest.mark.browser
+@pytest.mark.slow
 class TestInABrowser:
     """Headless Chromium; skipped where there is none."""
 

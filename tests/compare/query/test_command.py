@@ -19,6 +19,8 @@ from meshes.process.command_line import run_to_status
 from tests.compare.query.run_folders import write_run
 from tests.places import EXAMPLE, ROOT
 
+pytestmark = pytest.mark.slow
+
 SQL = (
     "select arm, cell, wire_bytes, dcn_wire_bytes, is_default from totals "
     "where phase = 'decode' and is_default order by arm"

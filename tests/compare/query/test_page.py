@@ -10,6 +10,8 @@ import pytest
 
 from tests.places import ROOT
 
+pytestmark = pytest.mark.slow
+
 PAGE = ROOT / "docs/sql.md"
 QUERY = re.compile(r"```sh\n(python -m compare\.query [^`]*?)\n```\n(?:\n```\n([^`]*?)\n```\n)?")
 

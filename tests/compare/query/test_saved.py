@@ -14,6 +14,8 @@ from compare.query.saved import LEFT_OUT, read_source
 from compare.query.tables import TABLES
 from tests.places import EXAMPLE
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -10,6 +10,8 @@ from compare.render.picture import save
 from tests.compare.render.from_json import pictures, programs_of, traffic
 from tests.compare.render.reports import row
 
+pytestmark = pytest.mark.slow
+
 Report = dict[str, Any]
 
 

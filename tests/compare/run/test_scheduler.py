@@ -21,6 +21,8 @@ from meshes.case import Case
 from meshes.process.errors import MeshError
 from tests.places import ROOT
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("libtpu", reason="needs libtpu: pip install -e '.[jax]'")
 
 CELLS = [("prefill", "tpu"), ("prefill", "tpu+gspmd"), ("decode", "tpu"), ("decode", "tpu+gspmd")]

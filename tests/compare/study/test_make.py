@@ -14,6 +14,8 @@ from compare.study.spec import Study, read_study
 from tests.compare.query.run_folders import write_run
 from tests.places import ROOT
 
+pytestmark = pytest.mark.slow
+
 FILE = """
 topology = "v6e:2x4"
 batch = 8

@@ -14,6 +14,8 @@ from compare.study.page import make_page, slug
 from compare.study.spec import read_study
 from tests.places import ROOT
 
+pytestmark = pytest.mark.slow
+
 FOLDER = ROOT / "docs/study"
 TEMPLATE = (FOLDER / "study.md.j2").read_text()
 MOST_BYTES = 15_000_000

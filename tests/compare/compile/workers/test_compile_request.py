@@ -16,6 +16,8 @@ from compare.hlo.text.module import read
 from compare.passes.lineage import trace_archive
 from tests.places import ROOT
 
+pytestmark = pytest.mark.slow
+
 TOY = Path(__file__).with_name("toy_jax.py")
 QUIET = {
     "JAX_PLATFORMS": "cpu",

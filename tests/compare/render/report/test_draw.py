@@ -9,6 +9,8 @@ from compare.render.report.figure_process import FigureProcess
 from compare.run.folder.load_run import read_run
 from tests.places import ROOT
 
+pytestmark = pytest.mark.slow
+
 RUN = ROOT / "docs/example-run"
 
 

@@ -14,6 +14,8 @@ from compare.report.model.report import Report
 from tests.compare.render.from_json import timings_by_phase
 from tests.compare.render.timings import add_times
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_second_process_draws_the_same_bytes(report: dict[str, Any]) -> None:
     timed = add_times(report)

@@ -11,6 +11,8 @@ from tests.compare.render.reports import make_report
 from tests.compare.render.timelines import LABEL, MEASURED
 from tests.compare.render.timings import add_times, make_times
 
+pytestmark = pytest.mark.slow
+
 Report = dict[str, Any]
 
 NAMES = ["time-prefill-exposed", "time-prefill-strip", "time-prefill-pipeline", "time-prefill-network",

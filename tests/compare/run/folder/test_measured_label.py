@@ -18,6 +18,8 @@ from compare.run.folder.timelines import add_times
 from compare.run.results import Event
 from meshes.case import Case
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("libtpu", reason="needs libtpu: pip install -e '.[jax]'")
 
 

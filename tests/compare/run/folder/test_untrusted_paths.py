@@ -23,6 +23,8 @@ from meshes.case import Case
 from tests.commands import run_here
 from tests.places import EXAMPLE
 
+pytestmark = pytest.mark.slow
+
 CELL = "torchxla/decode/tpu+einsum"
 
 

@@ -17,6 +17,8 @@ from compare.simulate.what_if.request import parse_what_if
 from meshes.process.command_line import run_command
 from tests.places import EXAMPLE
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def folder(tmp_path):

@@ -18,6 +18,8 @@ from compare.sweep.report import check_sweep
 from tests.compare.sweep.energy.test_kernels import example
 from tests.compare.sweep.energy.test_measure import make_sweep
 
+pytestmark = pytest.mark.slow
+
 
 def make_lines(folder):
     """Those of the documentation's run, the same with 8 microbatches, and a program with other compiler options."""

@@ -1,0 +1,92 @@
+"""`wirediff`: every command behind one door, called by its own name, and nothing loaded that is not asked for."""
+
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from compare.cli.front_door import COMMANDS, GROUPS, main
+from tests.places import ROOT
+
+
+def test_the_help_has_each_command_once_in_its_group(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == main([]) == 0
+    printed = capsys.readouterr().out
+    for title, group in GROUPS.items():
+        block = printed[printed.index(f"{title}:") :].split("\n\n")[0]
+        assert re.findall(r"^  ([\w-]+)  ", block, re.MULTILINE) == list(group)
+    assert max(map(len, printed.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_calls_itself_as_it_was_called(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([name, "--help"])
+    printed = capsys.readouterr().out
+    assert end.value.code == 0
+    assert printed.startswith(f"usage: wirediff {name} ")
+    assert f"example: wirediff {name} " in " ".join(printed.split())
+
+
+def test_behind_its_module_a_command_is_called_by_that(capsys: pytest.CaptureFixture[str]) -> None:
+    from compare.cli.plan import main as plan
+
+    with pytest.raises(SystemExit):
+        plan(["--help"])
+    assert capsys.readouterr().out.startswith("usage: python -m compare.plan ")
+
+
+def test_an_unknown_command_is_one_line_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reprot"]) == 2
+    assert capsys.readouterr().err == "error: wirediff has no command 'reprot'; did you mean report?\n"
+    assert main(["xyz"]) == 2
+    assert capsys.readouterr().err == "error: wirediff has no command 'xyz'; see wirediff --help\n"
+
+
+def test_a_wrong_option_is_one_line_that_names_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["plan", "--mesh", "tp8", "--nonsense"])
+    assert end.value.code == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "error: unrecognized arguments: --nonsense; see wirediff plan --help"
+    ]
+
+
+def test_the_version_is_that_of_the_project(capsys: pytest.CaptureFixture[str]) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == f"wirediff {project['version']}"
+    assert project["scripts"]["wirediff"] == "compare.cli.front_door:script"
+
+
+@pytest.mark.parametrize("words", ["--pairs 0-1:1000", "--collective all-reduce --bytes 1000"])
+def test_a_form_of_simulate_answers_as_it_does_there(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from compare.cli.simulate import main as simulate
+
+    request = [*words.split(), "--dims", "ring:4", "--bandwidth", "90", "--latency", "1000"]
+    assert main(["cost", *request]) == 0
+    answer = capsys.readouterr().out
+    assert simulate(request) == 0
+    assert capsys.readouterr().out == answer
+
+
+def test_cost_takes_the_names_of_astra_sim(capsys: pytest.CaptureFixture[str]) -> None:
+    machine = ["--collective", "all-reduce", "--bytes", "1048576", "--dims", "ring:4", "--bandwidth", "90"]
+    ours = ["--latency", "500", "--chunks", "4", "--active", "2", "--endpoint", "20", "--memory", "1000"]
+    theirs = ["--latency", "500", "--preferred-dataset-splits", "4", "--active-chunks-per-dimension", "2",
+              "--endpoint-delay", "20", "--local-mem-bw", "1000"]  # fmt: skip
+    printed = []
+    for words in (ours, theirs):
+        assert main(["cost", *machine, *words, "--as", "astra-sim", "--json"]) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1] != ""
+
+
+def test_python_m_compare_is_the_same_door() -> None:
+    done = subprocess.run([sys.executable, "-m", "compare", "plan", "--mesh", "tp8", "--json"], cwd=ROOT,
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    module = subprocess.run([sys.executable, "-m", "compare.plan", "--mesh", "tp8", "--json"], cwd=ROOT,
+                            capture_output=True, text=True, check=True)  # fmt: skip
+    assert done.stdout == module.stdout
