@@ -37,7 +37,7 @@ class StepContext(NamedTuple):
 
 
 def rope(x: Heads, *, position: Int[Array, ""], frequencies: Float[np.ndarray, "pairs"], layout: Layout) -> Heads:
-    """StepContext each head's pairs (i, i + head_dim/2) by their positions, in float32.  No collective."""
+    """Rotate each head's pairs (i, i + head_dim/2) by position, in float32.  No collective."""
     places = layout.positions(position, x.shape[2]).astype(jnp.float32)
     angles = places[:, None, None] * frequencies
     cos, sin = jnp.cos(angles), jnp.sin(angles)

@@ -33,7 +33,7 @@ class StepContext(NamedTuple):
 
 
 def rope(x: Heads, *, position: Int[Tensor, ""], frequencies: Float[Tensor, "pairs"], layout: Layout) -> Heads:
-    """StepContext each head's pairs (i, i + head_dim/2) by their positions, in float32.  No collective."""
+    """Rotate each head's pairs (i, i + head_dim/2) by position, in float32.  No collective."""
     places = layout.positions(position, x.shape[2]).float()
     angles = places[:, None, None] * frequencies
     cos, sin = torch.cos(angles), torch.sin(angles)

@@ -29,13 +29,13 @@ def energy_sentence(report: Report) -> str:
 
 
 def _first_words(timing: ProgramTiming, *, begins: bool) -> str:
-    """`of 334 J (256–519) a TorchXLA prefill step, 37.6 J (31.0–51.8) are for communication that nobody needed`."""
+    """`a TorchXLA prefill step takes 334 J (256–519), of which 37.6 J (31.0–51.8) is avoidable communication`."""
     energy = _of(timing)
     step = span_text(energy.step_j, energy.low_j, energy.high_j, unit="J")
     avoidable = span_text(energy.avoidable_j, *energy.avoidable_span_j, unit="J")
-    whose = f"{timing.title} {timing.phase}" if begins else timing.phase
-    what = " are for communication that nobody needed" if begins else ""
-    return f"of {step} a {whose} step, {avoidable}{what}"
+    if begins:
+        return f"a {timing.title} {timing.phase} step takes {step}, of which {avoidable} is avoidable communication"
+    return f"a {timing.phase} step {step}, of which {avoidable}"
 
 
 def _other_words(timing: ProgramTiming) -> str:

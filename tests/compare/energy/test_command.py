@@ -64,7 +64,7 @@ def test_other_coefficients_move_their_component_alone_and_nothing_is_written(ru
 def test_in_words_it_has_ranges_and_fits_100_columns(run, capsys):
     assert main([str(run)]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("Energy, modelled: of 22.4 J (18.1–30.7) a TorchXLA decode step")
+    assert text.startswith("Energy, modelled: a TorchXLA decode step takes 22.4 J (18.1–30.7), of which")
     assert max(map(len, text.splitlines())) <= 100
 
 
