@@ -279,3 +279,13 @@ def test_a_command_loads_few_of_our_files(words, most):
 
 def test_the_files_of_tests_that_begin_first_are_there():
     assert [file for file in LONGEST if not (ROOT / "tests" / file).is_file()] == []
+
+
+def test_the_root_holds_what_it_should():
+    done = subprocess.run(["git", "ls-files"], capture_output=True, text=True, cwd=ROOT, check=False)
+    if done.returncode:
+        pytest.skip("this is no checkout")
+    assert {name.partition("/")[0] for name in done.stdout.splitlines()} == {
+        ".ci", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "benchmarks", "compare", "docs",
+        "jax_impl", "meshes", "pyproject.toml", "tests", "torchxla_impl", "witnesses",
+    }  # fmt: skip

@@ -7,13 +7,6 @@ One dim of 4 or 8 ranks, 1 byte a ns, 100 ns a hop, memory 3 bytes a ns (so that
 import pytest
 
 from compare.network.astra_sim.exchange import Costs
-from compare.network.astra_sim.laws import (
-    Wire,
-    direct_ticks,
-    double_binary_tree_ticks,
-    halving_doubling_ticks,
-    ring_ticks,
-)
 from compare.network.astra_sim.replay import count_cycles, time_messages
 from compare.network.machines.collective import Collective, Message
 from compare.network.machines.machine import (
@@ -33,6 +26,13 @@ from compare.network.machines.machine import (
     Machine,
 )
 from compare.timeline.errors import TimingError
+from tests.compare.network.astra_sim_laws import (
+    Wire,
+    direct_ticks,
+    double_binary_tree_ticks,
+    halving_doubling_ticks,
+    ring_ticks,
+)
 
 S = 2_400
 COSTS = Costs(10, 3.0)
