@@ -61,9 +61,10 @@ def _counter(parts: Sequence[Series]) -> Meter:
     """What a counter shows at an instant is no amount: it began to count at an unknown time."""
     growths = [part.growth for part in parts]
     fastest = parts[growths.index(max(growths))].device
-    unknown = dict.fromkeys(("mean", "peak", "lowest_device_mean", "highest_device_mean", "within_hosts_std",
-                             "between_hosts_std"))  # fmt: skip
-    return replace(_meter(parts), **unknown, peak_device=fastest, total=to_joules(sum(growths)))
+    return replace(
+        _meter(parts), mean=None, peak=None, lowest_device_mean=None, highest_device_mean=None, within_hosts_std=None,
+        between_hosts_std=None, peak_device=fastest, total=to_joules(sum(growths)),
+    )  # fmt: skip
 
 
 def _meter(parts: Sequence[Series]) -> Meter:

@@ -121,7 +121,7 @@ def sources_digest(*paths: Path) -> str:
     for path in paths:
         files = sorted(path.rglob("*")) if path.is_dir() else [path]
         for file in files:
-            if file.suffix in {".py", ".toml"} and "__pycache__" not in file.parts:
+            if file.suffix in {".py", ".toml", ".md"} and "__pycache__" not in file.parts:
                 digest.update(f"{path.name}/{file.relative_to(path)}\0".encode() + file.read_bytes() + b"\0")
     return digest.hexdigest()
 

@@ -1,20 +1,32 @@
-"""The lessons of the gallery, from one tensor to a layer of experts: what `python -m compare.teach` shows."""
+"""The lessons of the gallery, from one tensor to a layer of experts: what `python -m compare.teach` shows.
 
+A lesson is the file of its name beside this one: a header in TOML between `+++`, its story, and sections in Markdown.
+`index.toml` has the chapters, in their order.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
+from typing import cast
 
-from compare.gallery.lesson_types.lesson import Lesson
-from compare.gallery.lessons.attention import ATTENTION
-from compare.gallery.lessons.blocks import BLOCKS
-from compare.gallery.lessons.caches import CACHES
-from compare.gallery.lessons.lookups import LOOKUPS
-from compare.gallery.lessons.matmuls import MATMULS
-from compare.gallery.lessons.moves import MOVES
-from compare.gallery.lessons.partitioner import PARTITIONER
-from compare.gallery.lessons.pieces import PIECES
-from compare.gallery.lessons.shapes import SHAPES
-from compare.gallery.lessons.streams import STREAMS
-from compare.gallery.lessons.weights import WEIGHTS
+from compare.gallery.lesson_types.lesson import Alone, Deviation, Lesson, Move, evaluate_formula
+
+FOLDER = Path(__file__).parent
+SECTIONS = {"Rule": True, "Border": False, "Question": True, "Answer": True}
+"""Headings behind the story -> whether each lesson has them."""
+NEEDED = ("title", "standing", "mesh", "sizes", "takes", "gives", "needs")
+OPTIONAL = ("dtypes", "absent", "alone", "alone_words", "but")
+_FILE = re.compile(r"\+\+\+\n(.*?)\n\+\+\+\n(.*)", re.DOTALL)
+_HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
+
+Table = dict[str, object]
+
+
+class LessonError(ValueError):
+    """No lesson has this name, or its file is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,88 +38,95 @@ class Chapter:
     lessons: tuple[Lesson, ...]
 
 
-CHAPTERS = (
-    Chapter(
-        "Moving one tensor",
-        "A mesh, a split, and what it takes to get from one split to another. Everything later is made of these.",
-        MOVES,
-    ),
-    Chapter(
-        "One matmul",
-        "Two inputs, three dims, one axis: there are four cases, and only the first of them is free.",
-        MATMULS,
-    ),
-    Chapter(
-        "Pieces of a model",
-        "The operations between the matmuls: a lookup, a norm, a softmax, a choice, a loop.",
-        PIECES,
-    ),
-    Chapter(
-        "Lookups, losses and statistics",
-        "Operations that index a split dim, or sum over it: only their results are sent, if they are written so that "
-        "the compiler recognizes them.",
-        LOOKUPS,
-    ),
-    Chapter(
-        "Attention and its cache",
-        "Heads are free to split; positions are not.",
-        ATTENTION,
-    ),
-    Chapter(
-        "Caches of many sequences",
-        "A server's sequences have lengths, pages and windows of their own. Which device has a place is known only at "
-        "run time; whether that is seen to be the device's own, the source decides.",
-        CACHES,
-    ),
-    Chapter(
-        "Shapes that move data",
-        "Reshape, transpose, concatenate, roll, index: free on one device, and full of traps on a mesh.",
-        SHAPES,
-    ),
-    Chapter(
-        "The stream between the blocks",
-        "Tokens split over the axis that splits the weights. Sizes and pins decide whether tokens or weights travel.",
-        STREAMS,
-    ),
-    Chapter(
-        "Weights, adapted and trained",
-        "Compressed weights, low-rank adapters, and gradients: what travels, in which type, and in which order.",
-        WEIGHTS,
-    ),
-    Chapter(
-        "Blocks",
-        "A pipeline, a whole layer, a mixture of experts: all of it from the pieces above.",
-        BLOCKS,
-    ),
-    Chapter(
-        "How the partitioner decides",
-        "Where the program leaves a split open, the compiler decides by rules: which operations propagate splits, "
-        "and in which order; which input of a matmul moves; where a required split is made. Each rule is shown by "
-        "programs on either side of its border. They are rules of the compiler named below, not laws: pin what "
-        "matters to you.",
-        PARTITIONER,
-    ),
-)
+def read_lesson(name: str, text: str) -> Lesson:
+    """The lesson in a file.  Raises `LessonError`, one line with the name and the key that is wrong."""
+    match = _FILE.fullmatch(text)
+    if not match:
+        raise LessonError(f"{name}.md: a lesson has a header in TOML between +++ and +++, and a story behind it")
+    try:
+        header: Table = tomllib.loads(match[1])
+    except tomllib.TOMLDecodeError as error:
+        raise LessonError(f"{name}.md: its header is no TOML: {error}") from None
+    _check_keys(f"{name}.md", header, NEEDED, OPTIONAL)
+    story, *rest = _HEADING.split(match[2])
+    sections = dict(zip(rest[::2], rest[1::2], strict=True))
+    _check_keys(f"{name}.md", sections, [title for title, needed in SECTIONS.items() if needed], SECTIONS)
+    prose = {title.lower(): _join_lines(words) for title, words in sections.items()}
+    shapes = ("mesh", "sizes", "takes", "gives", "dtypes", "absent", "title", "standing", "alone_words")
+    try:
+        lesson = Lesson(
+            name=name,
+            story=story.strip(),
+            needs=_moves(name, header["needs"]),
+            alone=tuple(_alone(name, row) for row in _tables(name, header.get("alone", []))),
+            but=tuple(_deviation(name, row) for row in _tables(name, header.get("but", []))),
+            **{key: header[key] for key in shapes if key in header},  # type: ignore[arg-type]
+            **prose,  # type: ignore[arg-type]
+        )
+        for move in (*lesson.needs, *(move for other in lesson.but for move in other.moves)):
+            evaluate_formula(move.formula, lesson.letters)
+            lesson.group_size(move)
+    except KeyError as error:
+        raise LessonError(f"{name}.md: {error} is neither a size nor an axis of its mesh") from None
+    except ValueError as error:
+        raise LessonError(f"{name}.md: {error}") from None
+    return lesson
 
+
+def _moves(name: str, rows: object) -> tuple[Move, ...]:
+    for row in (tables := _tables(name, rows)):
+        _check_keys(f"{name}.md: a collective", row, ("collective", "formula", "what"), ("times", "senders", "group"))
+    return tuple(Move(**row) for row in tables)  # type: ignore[arg-type]
+
+
+def _alone(name: str, row: Table) -> Alone:
+    _check_keys(f"{name}.md: alone", row, ("name", "dims", "axes"), ("partial",))
+    axes = tuple(axis or None for axis in cast(list[str], row["axes"]))
+    return Alone(str(row["name"]), str(row["dims"]), axes, str(row.get("partial", "")))
+
+
+def _deviation(name: str, row: Table) -> Deviation:
+    _check_keys(f"{name}.md: but", row, ("programs", "moves", "why"), ())
+    return Deviation(tuple(cast(list[str], row["programs"])), _moves(name, row["moves"]), str(row["why"]))
+
+
+def _tables(name: str, rows: object) -> list[Table]:
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise LessonError(f"{name}.md: {rows!r} is no list of tables")
+    return rows
+
+
+def _check_keys(where: str, table: Mapping[str, object], needed: Sequence[str], known: Iterable[str]) -> None:
+    if missing := [key for key in needed if key not in table]:
+        raise LessonError(f"{where} lacks {missing[0]!r}")
+    if unknown := sorted(set(table) - {*needed, *known}):
+        raise LessonError(f"{where} has {unknown[0]!r}; known are {', '.join((*needed, *known))}")
+
+
+def _join_lines(words: str) -> str:
+    """A section as one string: lines joined, paragraphs apart."""
+    return "\n\n".join(" ".join(part.split()) for part in words.strip().split("\n\n"))
+
+
+def _text_of(name: str) -> str:
+    return (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+
+
+def _read_all() -> tuple[tuple[Chapter, ...], Mapping[str, str]]:
+    index = tomllib.loads((FOLDER / "index.toml").read_text(encoding="utf-8"))
+    chapters = tuple(
+        Chapter(
+            chapter["title"],
+            chapter["words"],
+            tuple(read_lesson(name, _text_of(name)) for name in chapter["lessons"]),
+        )
+        for chapter in index["chapter"]
+    )
+    return chapters, index["ten_first"]
+
+
+CHAPTERS, TEN_FIRST = _read_all()
 LESSONS = tuple(lesson for chapter in CHAPTERS for lesson in chapter.lessons)
-
-TEN_FIRST = {
-    "move-gather": "say what it costs to make a split tensor whole, and count its bytes",
-    "move-sum": "find the partial sums in an operation, and say why an all-reduce costs twice an all-gather",
-    "matmul-one-side": "predict which input of a matmul the partitioner moves, and force the other",
-    "matmul-contracting": "write a row-parallel matmul, and count its one all-reduce",
-    "matmul-scattered": "halve that all-reduce where the result may stay split",
-    "mlp": "split a feed-forward block so that it sends one all-reduce, and explain why in that order",
-    "mlp-sequence": "explain sequence parallelism: the same bytes, less memory",
-    "attention-heads": "split attention over heads so that it sends nothing",
-    "attention-merged": "see in a source why a batched matmul gathers heads that were split",
-    "layers-fsdp-tp": "read a layer of FSDP with TP: which gathers and sums it needs, and over which axis",
-}
-"""The short way: lesson -> what its reader can do afterwards.  In the order of `LESSONS`."""
-
-
-class LessonError(ValueError):
-    """No lesson has this name."""
 
 
 def find_lesson(name: str) -> tuple[Lesson, ...]:
