@@ -1,26 +1,63 @@
 """Reads, judges and reports the programs that the arms write; imports neither arm.
 
-For a user's own program: `from compare import assert_collectives, collectives, contract_rows, judge`, imported on
-first use.
+A case: `from compare import run, load_run, plan, query_runs`; a profile: `read_profile`; a program of one's own:
+`collectives, assert_collectives, judge, contract_rows`.  All are imported on first use.
 """
 
+import sys
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     __version__: str
+    from compare.contract.row import ContractRow
     from compare.diff.own.api import assert_collectives, collectives, contract_rows, judge
+    from compare.diff.own.table import Table
+    from compare.notebook import LoadedRun, Profile, load_run, plan, read_profile, run
+    from compare.query.engine import query_runs
 
-__all__ = ["__version__", "assert_collectives", "collectives", "contract_rows", "judge"]
+_OWN, _NOTEBOOK = "compare.diff.own.api", "compare.notebook"
+_PLACES = {
+    "assert_collectives": _OWN, "collectives": _OWN, "contract_rows": _OWN, "judge": _OWN,
+    "Table": "compare.diff.own.table", "ContractRow": "compare.contract.row",
+    "run": _NOTEBOOK, "load_run": _NOTEBOOK, "plan": _NOTEBOOK, "read_profile": _NOTEBOOK, "LoadedRun": _NOTEBOOK,
+    "Profile": _NOTEBOOK, "query_runs": "compare.query.engine",
+}  # fmt: skip
+"""Name -> the module that has it.  `run` and `plan` are modules, too, which are called as these functions."""
+
+__all__ = [
+    "ContractRow", "LoadedRun", "Profile", "Table", "__version__", "assert_collectives", "collectives", "contract_rows",
+    "judge", "load_run", "plan", "query_runs", "read_profile", "run",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return _version()
-    if name not in __all__:
+    if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from compare.diff.own import api
+    return getattr(import_module(_PLACES[name]), name)
 
-    return getattr(api, name)
+
+class _CalledModule(ModuleType):
+    """`compare.run` or `compare.plan`, called as the function of this name."""
+
+    def __call__(self, *words: Any, **options: Any) -> Any:
+        function = getattr(import_module(_NOTEBOOK), self.__name__.rpartition(".")[2])
+        return function(*words, **options)
+
+
+class _Package(ModuleType):
+    """Importing a submodule puts it into this package: over the function of the same name, unless it can be called."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in ("run", "plan") and isinstance(value, ModuleType):
+            value.__class__ = _CalledModule
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

@@ -83,7 +83,7 @@ def room_of(module: str) -> str:
 
 
 def is_command(file: Path) -> bool:
-    """A command in `compare/cli/`, or its shim: `compare/run/__main__.py`, `compare/plan.py`."""
+    """On top of all rooms: `compare/cli/`, shims (`compare/run/__main__.py`, `compare/plan.py`), the Python API."""
     parts = file.relative_to(ROOT / "compare").parts if file.is_relative_to(ROOT / "compare") else ()
     return file.name == "__main__.py" or parts[:1] == ("cli",) or len(parts) == 1
 
@@ -183,12 +183,13 @@ def test_only_rendering_draws():
         drawn = {name.partition(".")[0] for name in imports(file)} & (DRAWING | {"pyarrow"})
         parts = file.relative_to(ROOT / "compare").parts
         draws = parts[0] == "render" or room_of(module_of(file)) in SLICES
-        assert not drawn or draws or (drawn == {"rich"} and parts[0] in ("cli", "run", "user_program")), file
+        on_top = ("cli", "run", "user_program", "whole_run.py")
+        assert not drawn or draws or (drawn == {"rich"} and parts[0] in on_top), file
 
 
 def test_tables_are_made_of_timelines_and_to_be_drawn():
     users = {file.relative_to(ROOT / "compare").parts[0] for file in files("compare") if "pandas" in set(imports(file))}
-    assert users <= {*TIMES, "render", "user_program", *SLICES}
+    assert users <= {*TIMES, "render", "user_program", "notebook.py", *SLICES}
 
 
 def test_a_timeline_knows_no_case_and_reads_no_environment():
@@ -233,7 +234,8 @@ def test_command_lines_parse_call_and_print():
 
 def test_every_documented_module_is_a_shim_of_its_command():
     shims = [file for file in files("compare") if file.name == "__main__.py"]
-    shims += [file for file in (ROOT / "compare").glob("*.py") if file.name != "__init__.py"]
+    whole = ("__init__.py", "notebook.py", "whole_run.py")
+    shims += [file for file in (ROOT / "compare").glob("*.py") if file.name not in whole]
     names = {file.parent.name if file.name == "__main__.py" else file.stem for file in shims}
     assert names - {"compare"} == COMMANDS
     for file in shims:

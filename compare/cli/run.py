@@ -3,16 +3,11 @@
 import sys
 from collections.abc import Sequence
 
-from rich.console import Console
-
 from compare.cli.options.case_options import listing, read_case
 from compare.cli.options.run_options import read_programs, run_parser
 from compare.report import fail_if
-from compare.run import cache, progress, scheduler
-from compare.run.folder import replace_folder, run_folder
-from compare.run.folder.load_run import is_complete, is_judged, read_run
-from compare.run.folder.timelines import copy_power, read_power_file
-from meshes.memory import check_fits
+from compare.run.folder.load_run import is_complete
+from compare.whole_run import make_run
 from meshes.process.command_line import print_json
 from meshes.process.one_line import complain
 
@@ -25,32 +20,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     programs = read_programs(options)
     case = read_case(options)
-    check_fits(case)
-    if options.power:
-        read_power_file(options.power, case.topology.generation)
     conditions = [fail_if.read_condition(text, arms=programs.arms, phases=case.phases) for text in options.fail_if]
-    target = run_folder.folder_of(case, parent=options.out, arms=programs.arms)
-    with replace_folder.open_replacement(target) as scratch, cache.open_cache(bypass=options.no_cache) as user_cache:
-        with progress.show_events(Console(stderr=True)) as notify:
-            outcomes = scheduler.run_case(
-                case, arms=list(programs.arms.values()), cache=user_cache, notify=notify, timeout_s=options.timeout,
-                controls=programs.controls, libtpu=programs.libtpu, passes=not options.no_passes,
-                execute=options.execute or "", same_runtime=options.same_runtime, witnesses=programs.witnesses,
-            )  # fmt: skip
-        run_folder.write_cells(scratch, case=case, outcomes=outcomes)
-        if options.power:
-            copy_power(options.power, scratch, case.topology.generation)
-        run_folder.carry_measured(target, scratch)
-        from compare.remedy.page import sections
-        from compare.render.report.draw import judge_and_draw
-        from compare.render.report.show import show_report
-
-        report = judge_and_draw(read_run(scratch), scratch, sections=sections(scratch))
-        target, note = run_folder.put_in_place(scratch, target, judged=is_judged(report))
+    report, target, note = make_run(
+        case, arms=list(programs.arms.values()), controls=programs.controls, witnesses=programs.witnesses,
+        libtpu=programs.libtpu, execute=options.execute or "", same_runtime=options.same_runtime,
+        passes=not options.no_passes, power=options.power, out=options.out, timeout_s=options.timeout,
+        no_cache=options.no_cache,
+    )  # fmt: skip
     if options.json:
         print_json(report.to_json())
         print(*note, target / "report.html", sep="\n", file=sys.stderr)
     else:
+        from compare.render.report.show import show_report
+
         show_report(report, target, details=options.details, note=note)
     failed = fail_if.list_violations(report, conditions)
     for line in failed:

@@ -1,0 +1,56 @@
+"""The whole job for one case: lower, compile, read, judge, draw, and put the run folder in its place."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from compare.report.model.report import Report
+from compare.run import cache, progress, scheduler
+from compare.run.arms import Arm
+from compare.run.folder import replace_folder, run_folder
+from compare.run.folder.load_run import is_judged, read_run
+from compare.run.folder.timelines import copy_power, read_power_file
+from meshes.case import Case
+from meshes.memory import check_fits
+
+
+def make_run(
+    case: Case,
+    *,
+    arms: Sequence[Arm],
+    controls: Sequence[str] = (),
+    witnesses: Sequence[str] = (),
+    libtpu: str = "",
+    execute: str = "",
+    same_runtime: bool = False,
+    passes: bool = True,
+    power: Path | None = None,
+    out: Path,
+    timeout_s: float = scheduler.TIMEOUT_S,
+    no_cache: bool = False,
+) -> tuple[Report, Path, list[str]]:
+    """(the report, the run folder, notes).  The options are those of `compare.run`; progress goes to stderr.
+
+    Raises `ValueError`, one line, for a case that cannot be.
+    """
+    check_fits(case)
+    if power:
+        read_power_file(power, case.topology.generation)
+    target = run_folder.folder_of(case, parent=out, arms=[arm.name for arm in arms])
+    with replace_folder.open_replacement(target) as scratch, cache.open_cache(bypass=no_cache) as user_cache:
+        with progress.show_events(Console(stderr=True)) as notify:
+            outcomes = scheduler.run_case(
+                case, arms=list(arms), cache=user_cache, notify=notify, timeout_s=timeout_s, controls=controls,
+                libtpu=libtpu, passes=passes, execute=execute, same_runtime=same_runtime, witnesses=witnesses,
+            )  # fmt: skip
+        run_folder.write_cells(scratch, case=case, outcomes=outcomes)
+        if power:
+            copy_power(power, scratch, case.topology.generation)
+        run_folder.carry_measured(target, scratch)
+        from compare.remedy.page import sections
+        from compare.render.report.draw import judge_and_draw
+
+        report = judge_and_draw(read_run(scratch), scratch, sections=sections(scratch))
+        target, note = run_folder.put_in_place(scratch, target, judged=is_judged(report))
+    return report, target, list(note)

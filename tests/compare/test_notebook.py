@@ -1,0 +1,96 @@
+"""What a notebook types first: `from compare import …`, with answers that show themselves."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+import compare
+from compare import LoadedRun, load_run, plan, read_profile, run
+from compare.contract.reference_algorithms import required_rows
+from compare.run.errors import WorkError
+from compare.timeline.errors import TimingError
+from meshes.case import Case
+from meshes.process.errors import MeshError
+from tests.compare.test_trace import make_profile
+from tests.places import ROOT
+
+RUN = ROOT / "docs" / "example-run"
+NAMES = [name for name in compare.__all__ if name != "__version__"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("first", ["", "import compare.run.cache, compare.plan\n"], ids=["alone", "behind the rooms"])
+def test_every_name_is_imported_and_called_whatever_was_imported_before(name: str, first: str) -> None:
+    code = f"{first}from compare import {name}\nassert callable({name}), {name}"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_a_plan_is_a_table_of_the_contract() -> None:
+    table = plan("tp4pp2", phases=["decode"], batch=8)
+    rows = required_rows(Case.read("tp4pp2", phases=("decode",), batch=8))
+    assert list(table["scope"]) == [row.scope for row in rows]
+    assert table["step_wire_bytes"].sum() == sum(row.step_wire_bytes for row in rows)
+
+
+def test_a_loaded_run_has_the_totals_of_its_report_and_shows_them() -> None:
+    loaded = load_run(RUN)
+    totals = loaded.totals.set_index(["phase", "arm", "cell"])
+    assert len(totals) == 10
+    row = totals.loc["prefill", "torchxla", "tpu"]
+    # README: 3.31 GB inherent, 864 MB inflated, 2.26 GB induced, of 467 ms.
+    assert [f"{row[name] / 1e9:.3g}" for name in ("inherent", "inflated", "induced")] == ["3.31", "0.864", "2.26"]
+    assert f"{row['step_ns'] / 1e6:.0f}" == "467"
+    assert row["wire_bytes"] == row["inherent"] + row["inflated"] + row["induced"]
+    html = loaded._repr_html_()
+    assert "TorchXLA moves 1.95" in html
+    assert html.count("<tr") == 11
+    assert repr(loaded).splitlines()[0].startswith("TorchXLA moves 1.95")
+
+
+def test_a_loaded_run_has_its_tables_and_answers_sql() -> None:
+    loaded = load_run(str(RUN))
+    assert loaded.table("totals")["wire_bytes"].sum() == loaded.totals["wire_bytes"].sum()
+    assert loaded.query("select count(*) from totals").fetchall() == [(10,)]
+    with pytest.raises(WorkError, match=r"has no table 'total'; it has collectives, differences"):
+        loaded.table("total")
+
+
+def test_a_profile_has_the_times_of_the_trace_command(tmp_path) -> None:
+    path = make_profile().write(tmp_path)
+    read = read_profile(path, axes="dp=2,tp=2")
+    assert read.summary.devices == 4
+    assert "4 devices" in repr(read)
+    assert "<table" in read._repr_html_()
+    assert read_profile([path], axes={"dp": 2, "tp": 2}).times.equals(read.times)
+
+
+def test_what_cannot_be_is_one_line(tmp_path) -> None:
+    with pytest.raises(WorkError, match=r"has no report\.json; python -m compare\.report"):
+        load_run(tmp_path)
+    with pytest.raises(MeshError):
+        plan("nonsense")
+    with pytest.raises(MeshError):
+        run("tp4pp2", model="nobody")
+    with pytest.raises((TimingError, OSError)):
+        read_profile(tmp_path)
+
+
+def test_the_example_of_the_page_runs(monkeypatch, capsys) -> None:
+    page = (ROOT / "docs/reading.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"<!-- example: notebook -->\n```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(ROOT)
+    exec(compile(code, "docs/reading.md", "exec"), {})
+    printed = capsys.readouterr().out
+    assert "TorchXLA moves 1.95" in printed
+    assert "layer.attention.out" in printed
+
+
+@pytest.mark.slow
+def test_a_run_is_that_of_the_command(tmp_path) -> None:
+    made = run("tp4pp2", model="tiny", phases=["decode"], seq=128, controls="none", out=tmp_path)
+    assert isinstance(made, LoadedRun)
+    assert made.folder.parent == tmp_path
+    assert set(made.totals["arm"]) == {"jax", "torchxla"}
+    assert load_run(made.folder).report == made.report
