@@ -188,7 +188,7 @@ class _Step:
         for node in nodes:
             if isinstance(node, Run):
                 self.record.run(node, self.clocks.now, self.active)
-                self.log.compute(np.where(self.active, node.total_ns, 0.0))
+                self.log.compute(np.where(self.active, node.total_ns, 0.0), node.work.sum(axis=0), self.active)
                 self.clocks.compute(node.total_ns, node.memory_ns, self.active)
             else:
                 self._point(node)
@@ -253,8 +253,8 @@ class _Step:
         waited = self.active & (after > now)
         if waited.any():
             self.record.mark(Label(copy.name, COMPUTE), now, after, None, waited)
-            self.log.compute(np.where(waited, after - now, 0.0))
         begun, num_bytes = self.copies[copy.start].pop(0)
+        self.log.compute(np.where(waited, after - now, 0.0), np.array([0.0, 0.0, num_bytes]), self.active)
         label = Label(copy.start, PART, BESIDE_LINE, memory_bytes=num_bytes)
         self.record.mark(label, begun, after, None, self.active)
 

@@ -13,6 +13,8 @@ class Compute:
 
     ns: Floats
     """Of each class; 0 where it does not run."""
+    work: Floats
+    """(classes, 3): matrix_flops, vector_ops, memory_bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,9 @@ class StepLog:
     notes: tuple[str, ...] = ()
     """Assumptions of the model, one line each."""
 
-    def compute(self, ns: Floats) -> None:
-        self.entries.append(Compute(ns))
+    def compute(self, ns: Floats, work: Floats, active: Mask) -> None:
+        """work: (3,), of each active class."""
+        self.entries.append(Compute(ns, active[:, None] * work))
 
     def exchange(self, part: str, number: int, row: Collective, cost: CollectiveCost, active: Mask) -> None:
         self.entries.append(Exchange(part, number, row, cost, active))

@@ -8,7 +8,7 @@ from compare.report.model.report import Report
 from compare.report.programs import list_failures
 from compare.run.errors import WorkError
 from compare.run.folder.load_run import judge_run, read_run
-from compare.run.folder.timelines import SIMULATION, add_times
+from compare.run.folder.timelines import NO_JOULES, add_times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +25,6 @@ def measure_run(request: EnergyRequest) -> MeasuredRun:
     run = read_run(request.run)
     judged = judge_run(run)
     times = judged.timelines(power=request.power)
-    if times.simulated:
-        raise WorkError(f"{request.run} is simulated on the machine of {SIMULATION}, whose coefficients nobody knows")
     report = add_times(judged.report(), judged.programs, times)
     compiled = [program.result for program in judged.programs if not program.result.executed]
     unmodelled = [
@@ -36,7 +34,8 @@ def measure_run(request: EnergyRequest) -> MeasuredRun:
     ]
     failures = (*list_failures(compiled), *unmodelled)
     if report.energy_model is None:
-        raise WorkError("; ".join([f"{request.run} has no program whose step was modelled", *failures]))
+        why = [note for timeline in times.by_key.values() for note in timeline.notes if note.startswith(NO_JOULES)][:1]
+        raise WorkError("; ".join([f"{request.run} has no program whose step was modelled", *failures, *why]))
     return MeasuredRun(report=report, failures=failures)
 
 

@@ -60,7 +60,7 @@ def load_subjects(folder: Path, *, power: Path | None) -> Subjects:
     """
     run = read_run(folder)
     if read_simulation(folder) is not None:
-        raise WorkError(f"{folder} is simulated on the machine of {SIMULATION}, whose coefficients nobody knows")
+        raise WorkError(f"--frequency and --marginal are of a run's own machine; {folder} is simulated ({SIMULATION})")
     row = run.case.topology.generation
     given = power or find_power_file(folder)
     chip, times = read_power_file(given, row) if given else (coefficients(row.name), None)

@@ -168,16 +168,20 @@ def _build_table(log: StepLog, executions: Mapping[int, _Execution], class_index
     nodes = NodeTableBuilder()
     chain: list[int] = []
     computed, rounded = 0.0, 0
+    work, computes = np.zeros(3), list[int]()
     in_flight: dict[int, list[int]] = {}
     for entry in log.entries:
         if isinstance(entry, Compute):
             computed += float(entry.ns[class_index])
+            work = work + entry.work[class_index]
             continue
         if not entry.active[class_index]:
             continue
         if ns := round(computed) - rounded:
             chain = [nodes.compute(f"compute.{nodes.size + 1}", ns * PS, chain)]
-            rounded += ns
+            computes.append(chain[0])
+            nodes.add_work(chain[0], work)
+            rounded, work = rounded + ns, np.zeros(3)
         if entry.part == "done":
             chain = sorted({*chain, *in_flight.pop(entry.number, ())})
             continue
@@ -187,9 +191,11 @@ def _build_table(log: StepLog, executions: Mapping[int, _Execution], class_index
         elif started:
             chain = started
     if ns := round(computed) - rounded:
-        nodes.compute(f"compute.{nodes.size + 1}", ns * PS, chain)
+        computes.append(nodes.compute(f"compute.{nodes.size + 1}", ns * PS, chain))
     if not nodes.size:
-        nodes.compute("compute.1", PS, ())
+        computes.append(nodes.compute("compute.1", PS, ()))
+    if computes:  # what takes less than half a ns has no node of its own
+        nodes.add_work(computes[-1], work)
     return nodes.build()
 
 
@@ -209,5 +215,5 @@ def _communicate(nodes: NodeTableBuilder, execution: _Execution, device: int, ch
 
 
 def _content(table: NodeTable) -> tuple[object, ...]:
-    columns = (table.ids, table.ops, table.duration_ps, table.transfers, table.dep_starts, table.deps)
+    columns = (table.ids, table.ops, table.duration_ps, table.transfers, table.dep_starts, table.deps, table.work)
     return (*(column.tobytes() for column in columns), table.names)

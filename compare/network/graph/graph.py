@@ -71,6 +71,8 @@ class NodeTable:
     """Of compute, for rooflines; NaN where it is not known."""
     memory_bytes: Floats
     """Of compute, read and written; NaN where it is not known."""
+    work: Floats
+    """(nodes, 3): matrix_flops, vector_ops, memory_bytes of what a compiled program computes, for joules; else NaN."""
 
     @property
     def size(self) -> int:
@@ -112,6 +114,7 @@ class NodeTableBuilder:
     def __init__(self) -> None:
         self._columns: tuple[list[int], ...] = ([], [], [], [], [])
         self._rates: tuple[list[float], ...] = ([], [])
+        self._work: dict[int, Floats] = {}
         self._names: list[str] = []
         self._deps: list[int] = []
         self._starts: list[int] = [0]
@@ -141,6 +144,10 @@ class NodeTableBuilder:
         """A COLLECTIVE, SEND or RECEIVE of a transfer; returns the node's position."""
         return self._add(name, (op, duration_ps, transfer, num_bytes), deps, node_id, (np.nan, np.nan))
 
+    def add_work(self, node: int, work: Floats) -> None:
+        """Adds (3,) to what a node computes."""
+        self._work[node] = self._work.get(node, np.zeros(3)) + work
+
     def build(self) -> NodeTable:
         ids, ops, durations, transfers, sizes = (np.array(column, np.int64) for column in self._columns)
         flops, memory_bytes = (np.array(column, np.float64) for column in self._rates)
@@ -148,6 +155,7 @@ class NodeTableBuilder:
             ids=ids, ops=ops, duration_ps=durations, transfers=transfers, num_bytes=sizes,
             dep_starts=np.array(self._starts, np.int64), deps=np.array(self._deps, np.int64), names=tuple(self._names),
             flops=flops, memory_bytes=memory_bytes,
+            work=np.array([self._work.get(node, np.full(3, np.nan)) for node in range(self.size)]).reshape(-1, 3),
         )  # fmt: skip
 
     def _add(

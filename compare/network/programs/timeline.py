@@ -15,6 +15,7 @@ from compare.timeline.timeline import (
     CONTAINER,
     EVENT_COLUMNS,
     STEP_COLUMNS,
+    WORK_COLUMNS,
     Timeline,
     add_overlap,
 )
@@ -28,7 +29,10 @@ def show_timeline(
     played: Played, devices: Sequence[int], rows: Mapping[str, Collective], *, label: str, notes: Sequence[str] = ()
 ) -> Timeline:
     """Communication lasts from its start to the arrival of all data; a rank's send and receive of one permute are one
-    event.  devices: the logical device of each of the first ranks, the only ones shown.  rows: collectives by name."""
+    event.  devices: the logical device of each of the first ranks, the only ones shown.  rows: collectives by name.
+
+    Where the graph knows what its nodes compute, events have WORK_COLUMNS, those of networks 0: a machine has no slice.
+    """
     shown = _merge_alike(played, np.array(devices, np.int64))
     frames = [_events(played, index, members[0], rows) for index, members in shown]
     firsts = np.array([members[0] for _, members in shown], np.int32)
@@ -38,7 +42,8 @@ def show_timeline(
     for name in ("name", "hlo_op", "collective", "scope", "kind", "axes", "role"):
         events[name] = events[name].astype("category")
     events = events.astype({key: kind for key, kind in EVENT_COLUMNS.items() if kind != "category"})
-    events = add_overlap(events.assign(line=CORE_LINE)[list(EVENT_COLUMNS)], steps.astype(STEP_COLUMNS))
+    known = [] if events[list(WORK_COLUMNS)].isna().any(axis=None) else list(WORK_COLUMNS)
+    events = add_overlap(events.assign(line=CORE_LINE)[[*EVENT_COLUMNS, *known]], steps.astype(STEP_COLUMNS))
     line = np.where(events["hidden_ns"] > 0, BESIDE_LINE, CORE_LINE)
     line[events["role"].eq(CONTAINER).to_numpy()] = CPU_LINE
     return Timeline(
@@ -59,7 +64,7 @@ def _merge_alike(played: Played, devices: Ints) -> list[tuple[int, list[int]]]:
     for device, index in sorted(zip(devices.tolist(), of.tolist(), strict=True)):
         table = played.table(index)
         times = (played.starts[index].round(3), played.ends[index].round(3))
-        key = (table.names, table.ops.tobytes(), *(each.tobytes() for each in times))
+        key = (table.names, table.ops.tobytes(), table.work.tobytes(), *(each.tobytes() for each in times))
         merged.setdefault(content.setdefault(key, index), []).append(device)
     return list(merged.items())
 
@@ -92,6 +97,8 @@ def _events(played: Played, index: int, device: int, rows: Mapping[str, Collecti
         "start_ns": starts[kept],
         "duration_ns": last - starts[kept],
         "wait_ns": np.where(communicates, wait, np.nan),
+        **dict.fromkeys(WORK_COLUMNS, 0.0),
+        **dict(zip(WORK_COLUMNS, np.where(computes[:, None], table.work[kept], 0.0).T, strict=False)),
     })  # fmt: skip
 
 

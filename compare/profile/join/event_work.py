@@ -34,7 +34,7 @@ def add_work(timeline: Timeline, module: Module, rows: Sequence[Collective], pla
     networks is then unknown.
     """
     events = timeline.events
-    is_compute, is_comm = (events["role"].eq(role).to_numpy() for role in (COMPUTE, COMMUNICATION))
+    is_compute = events["role"].eq(COMPUTE).to_numpy()
     is_first = ~events["name"].astype(str).str.startswith(END).to_numpy()  # of an operation in two parts
     names = events["hlo_op"].astype("category")
     codes = names.cat.codes.to_numpy()
@@ -47,11 +47,7 @@ def add_work(timeline: Timeline, module: Module, rows: Sequence[Collective], pla
     columns = {name: np.zeros(len(events)) for name in WORK_COLUMNS}
     for at, name in enumerate(list(WORK_COLUMNS)[:3]):
         columns[name][is_compute & is_first] = table[codes[is_compute & is_first], at]
-    pairs = list(zip(events["collective"].astype(str).tolist(), events["device"].tolist(), strict=True))
-    networks = _networks(rows, plan)
-    of_pair = {pair: _of_network(networks.get(pair[0]), _members(timeline, pair[1])) for pair in set(pairs)}
-    for row in np.flatnonzero(is_comm).tolist():
-        columns["ici_byte_hops"][row], columns["dcn_bytes"][row] = of_pair[pairs[row]]
+    columns |= _work_on_networks(timeline, rows, plan)
     words = np.array(scopes, dtype=object)[codes]
     scope = np.where(is_compute, words, events["scope"].astype(str).to_numpy())
     lost = int(np.isnan(columns["matrix_flops"]).sum())
@@ -61,6 +57,22 @@ def add_work(timeline: Timeline, module: Module, rows: Sequence[Collective], pla
         events=events.assign(scope=pd.Categorical(scope), **columns),
         notes=(*timeline.notes, *[note][: min(lost, 1)]),
     )
+
+
+def add_network_work(timeline: Timeline, rows: Sequence[Collective], plan: Plan) -> Timeline:
+    """The same with what its collectives send over the networks of the plan's slice; it has WORK_COLUMNS already."""
+    return replace(timeline, events=timeline.events.assign(**_work_on_networks(timeline, rows, plan)))
+
+
+def _work_on_networks(timeline: Timeline, rows: Sequence[Collective], plan: Plan | None) -> dict[str, Floats]:
+    events = timeline.events
+    columns = {name: np.zeros(len(events)) for name in ("ici_byte_hops", "dcn_bytes")}
+    pairs = list(zip(events["collective"].astype(str).tolist(), events["device"].tolist(), strict=True))
+    networks = _networks(rows, plan)
+    of_pair = {pair: _of_network(networks.get(pair[0]), _members(timeline, pair[1])) for pair in set(pairs)}
+    for row in np.flatnonzero(events["role"].eq(COMMUNICATION).to_numpy()).tolist():
+        columns["ici_byte_hops"][row], columns["dcn_bytes"][row] = of_pair[pairs[row]]
+    return columns
 
 
 def _find(module: Module, names: Mapping[int, str]) -> dict[int, Instruction]:

@@ -17,9 +17,10 @@ from compare.metrics.operations import ProgramText
 from compare.metrics.section import build_section
 from compare.metrics.verdicts import verdict_shares
 from compare.metrics.work import Peaks
+from compare.network.machines.tpu import tpu_machine
 from compare.network.programs.simulation import Program, Simulation
 from compare.profile.join import profile
-from compare.profile.join.event_work import add_work
+from compare.profile.join.event_work import add_network_work, add_work
 from compare.report.build import lay_out_mesh
 from compare.report.model.energy import EnergyDifference, StepEnergy
 from compare.report.model.program import ArmPrograms, ProgramReport
@@ -33,7 +34,7 @@ from compare.schedule.hardware import Hardware
 from compare.schedule.schedule import model_step
 from compare.schedule.time_file import CalibratedTimes, read_times
 from compare.timeline.errors import TimingError
-from compare.timeline.timeline import Timeline
+from compare.timeline.timeline import WORK_COLUMNS, Timeline
 from compare.timeline.tracks.numbers import to_ratio
 from meshes.devices.generations import Generation
 from meshes.process import atomic_files
@@ -45,6 +46,7 @@ SIMULATION = "simulation.json"
 """In a run folder, the machine on which its compiled programs are simulated (`compare.simulate RUN --out`)."""
 POWER = "power.toml"
 """In a run folder, a user's energy coefficients (`--power FILE`); without it they are the generation's."""
+NO_JOULES = "no joules"
 MOST_STRETCHES = 20
 """Most unmatched intervals in a report."""
 
@@ -87,10 +89,8 @@ def build_timelines(programs: Sequence[JudgedProgram], *, folder: Path, power: P
             )
         except (TimingError, HloError, OSError) as error:
             errors[key] = one_line(str(error).replace(f"{folder}/", ""))
-    # A machine that need not exist has no coefficients.
-    simulated = simulation is not None
     hardware = calibrated.hardware if calibrated else None
-    return Timelines(timelines, errors, simulated, None if simulated else chip, hardware)
+    return Timelines(timelines, errors, simulation is not None, chip, hardware)
 
 
 def find_power_file(folder: Path) -> Path | None:
@@ -140,12 +140,25 @@ def _model(program: JudgedProgram, simulation: Simulation | None, times: Calibra
     if simulation is not None:
         name, hardware = "/".join(program.result.key), times.hardware if times else None
         played = Program.of(program.module, program.rows, program.case.plan, name=name, hardware=hardware)
-        return played.timeline(simulation)
+        return _with_work(played.timeline(simulation), program, simulation)
     if times is None:
         return model_step(program.module, program.rows, program.case.plan)
     timeline = model_step(program.module, program.rows, program.case.plan, hardware=times.hardware)
     on = f", calibrated on {times.calibrated_on}" if times.calibrated_on else ""
     return replace(timeline, label=timeline.label + on)
+
+
+def _with_work(timeline: Timeline, program: JudgedProgram, simulation: Simulation) -> Timeline:
+    """Joules are of the chips that the program was compiled for: on a slice of their shape, at whatever rates."""
+    plan = program.case.plan
+    own = tpu_machine(plan.topology.name)
+    shapes = [[(dim.kind, dim.size) for dim in machine.dims] for machine in (own, simulation.machine)]
+    if shapes[0] != shapes[1] or simulation.repeat > 1:
+        note = f"{NO_JOULES}: {simulation.machine.name} has another shape than {own.name}, whose coefficients are known"
+        events = timeline.events.drop(columns=list(WORK_COLUMNS), errors="ignore")
+        return replace(timeline, events=events, notes=(*timeline.notes, note))
+    note = f"joules are by the coefficients of {own.name}: a byte over a faster link is taken to cost the same"
+    return replace(add_network_work(timeline, program.rows, plan), notes=(*timeline.notes, note))
 
 
 def _read_measured(program: JudgedProgram, folder: Path) -> Timeline:

@@ -2,11 +2,14 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from compare.cli import report as redraw
 from compare.cli.energy import main
+from compare.network.machines.changes import scale_machine
+from compare.network.machines.machine import RING, Algorithm, Algorithms
 from compare.network.machines.tpu import tpu_machine
 from compare.network.programs.simulation import Simulation
 from compare.run.errors import WorkError
@@ -90,16 +93,43 @@ def test_coefficients_that_cannot_be_meant_are_one_line(run, tmp_path, words, sa
     assert not (tmp_path / "out").exists()
 
 
-def test_a_simulated_run_has_no_energy_and_says_why(run, tmp_path):
-    place = tmp_path / "run"
+def simulated(run, place, simulation):
+    """The energies of a copy of the run on another machine, and its report."""
     shutil.copytree(run, place)
-    (place / SIMULATION).write_text(json.dumps(Simulation(machine=tpu_machine("v5e:2x4")).to_json()))
-    with pytest.raises(WorkError, match=r"is simulated on the machine of simulation\.json, whose"):
-        main([str(place)])
+    (place / SIMULATION).write_text(json.dumps(simulation.to_json()))
     assert redraw.main([str(place)]) == 0
     report = json.loads((place / "report.json").read_text())
+    return {phase: part["arms"]["jax"] for phase, part in report["phases"].items()}, report
+
+
+def test_on_slower_links_of_its_own_slice_the_work_is_the_same_and_static_power_lasts_longer(run, tmp_path):
+    """Joules of what is done are those of the run; static ones grow as the step does; the sum is theirs."""
+    machine = tpu_machine("v5e:2x4")
+    plain, _ = simulated(run, tmp_path / "plain", Simulation(machine=machine))
+    slow, report = simulated(run, tmp_path / "slow", Simulation(machine=scale_machine(machine, "ici", 0.5)))
+    own = example_report()["phases"]["decode"]["arms"]["jax"]
+    assert plain["decode"]["energy"]["step_j"] == pytest.approx(own["energy"]["step_j"], rel=1e-6)
+    before, after = (arms["decode"]["energy"]["by_component_j"] for arms in (plain, slow))
+    steps = [arms["decode"]["timing"]["per_step"]["step_ns"] for arms in (plain, slow)]
+    assert steps[1] > steps[0]
+    assert {name: after[name] for name in after if name != "static"} == pytest.approx(
+        {name: before[name] for name in before if name != "static"}, rel=1e-9
+    )
+    assert after["static"] == pytest.approx(before["static"] * steps[1] / steps[0], rel=1e-6)
+    assert slow["decode"]["energy"]["step_j"] == pytest.approx(sum(after.values()), rel=1e-9)
+    assert "energy_model" in report
+    assert "a byte over a faster link is taken to cost the same" in slow["decode"]["timing"]["notes"][-1]
+
+
+def test_on_a_machine_of_another_shape_there_is_no_energy_and_it_says_why(run, tmp_path):
+    machine = tpu_machine("v5e:2x4")
+    ring = replace(machine, dims=(replace(machine.dims[0], size=8),), algorithms=Algorithms.alike((Algorithm(RING),)))
+    arms, report = simulated(run, tmp_path / "ring", Simulation(machine=ring))
     assert "energy_model" not in report
-    assert "energy" not in report["phases"]["decode"]["arms"]["jax"]
+    assert "energy" not in arms["decode"]
+    assert arms["decode"]["timing"]["notes"][-1].startswith("no joules: ")
+    with pytest.raises(WorkError, match=r"has no program whose step was modelled; no joules: .* another shape"):
+        main([str(tmp_path / "ring")])
 
 
 def test_a_drawn_run_keeps_its_coefficients(run, capsys, tmp_path):
