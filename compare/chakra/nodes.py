@@ -2,7 +2,7 @@
 
 import graphlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
@@ -45,6 +45,8 @@ class TraceNode:
     dims: tuple[bool, ...] = ()
     """`involved_dim`."""
     is_cpu_op: bool = False
+    missing: tuple[int, ...] = ()
+    """Ids of nodes that it depends on, and that its file lacks: what a converter cuts out of a longer trace."""
 
     @property
     def words(self) -> str:
@@ -66,7 +68,7 @@ class NodeReader:
                 raise ValueError(f"is larger than {MOST_BYTES:,} bytes")
             messages = unframe(data)
             metadata = _read_metadata(next(messages, None))
-            nodes = sorted(self._nodes(messages), key=lambda node: node.id)
+            nodes = _set_missing_apart(sorted(self._nodes(messages), key=lambda node: node.id))
             _check_order(nodes)
         except ValueError as error:
             raise TimingError(f"{path} {error}") from None
@@ -150,8 +152,19 @@ def _read_node(message: Message) -> TraceNode:
     )
 
 
+def _set_missing_apart(nodes: list[TraceNode]) -> list[TraceNode]:
+    known = {node.id for node in nodes}
+    return [
+        node if known.issuperset(node.deps) else replace(
+            node, deps=tuple(dep for dep in node.deps if dep in known),
+            missing=tuple(dep for dep in node.deps if dep not in known),
+        )
+        for node in nodes
+    ]  # fmt: skip
+
+
 def _check_order(nodes: list[TraceNode]) -> None:
-    """Unique ids, known dependencies, no cycle."""
+    """Unique ids, and no cycle."""
     if not nodes:
         raise ValueError("has no node")
     known = {node.id for node in nodes}
@@ -161,10 +174,6 @@ def _check_order(nodes: list[TraceNode]) -> None:
             if before and before.id == node.id:
                 raise ValueError(f"has two nodes {node.id}: {quote(before.name)} and {quote(node.name)}")
             before = node
-    for node in nodes:
-        for dep in node.deps:
-            if dep not in known:
-                raise ValueError(f"{node.words} depends on node {dep}, which is not there")
     if all(node.deps[-1] < node.id for node in nodes if node.deps):
         return
     try:

@@ -106,7 +106,8 @@ def build_trace(folder: TraceFolder, *, sizes: tuple[int, ...] = (), replays: bo
     )
     return Trace(
         graph=graph, tick_ps=tick_ps, metadata=files[0].metadata, unnamed=unnamed,
-        notes=() if replays else _first_of_each(files, _note_of), faults=_first_of_each(files, _fault_of),
+        notes=_first_of_each(files, _missing_of) + (() if replays else _first_of_each(files, _note_of)),
+        faults=_first_of_each(files, _missing_of) + _first_of_each(files, _fault_of),
     )  # fmt: skip
 
 
@@ -215,6 +216,10 @@ def _replay_table(nodes: Sequence[TraceNode], *, tick_ps: int) -> NodeTable:
         op = HOST if node.is_cpu_op else BESIDE if node.type == schema.RECEIVE else REMOTE
         builder.stand_beside(op, node.name, length, deps, node_id=node.id)
     return builder.build()
+
+
+def _missing_of(node: TraceNode) -> str:
+    return "it depends on a node that its file lacks, which our own engine takes as done" if node.missing else ""
 
 
 def _note_of(node: TraceNode) -> str:

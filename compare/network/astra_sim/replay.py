@@ -176,7 +176,9 @@ def check_machine(machine: Machine) -> None:
     if any(dim.kind == LINE for dim in machine.dims):
         raise TimingError("ASTRA-sim has no lines; write a ring, as its own inputs for TPUs do")
     if machine.endpoint_ns == 0:
-        raise TimingError("ASTRA-sim aborts at an endpoint delay of 0; write 1 or more")
+        raise TimingError(
+            "an endpoint delay of 0 is not simulated: most runs of ASTRA-sim abort at it; write 1 or more"
+        )
     for kind in KINDS:
         for each in machine.algorithms.of(kind):
             if each.custom is not None:
