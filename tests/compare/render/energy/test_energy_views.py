@@ -49,13 +49,13 @@ def test_a_value_and_its_range_have_one_unit():
     assert span_text(0, -2e-3, 1e-3, unit="J") == "0.00 mJ (−2.00–1.00)"
 
 
-def test_the_sentence_is_of_the_default_programs_with_what_nobody_needed_and_its_range(report):
+def test_the_sentence_is_of_the_default_programs_with_what_is_avoidable_and_its_range(report):
     words = energy_sentence(report)
     energy = report.phases["prefill"].arms["torchxla"].default.energy
     step = span_text(energy.step_j, energy.low_j, energy.high_j, unit="J")
-    needless = span_text(energy.avoidable_j, *energy.avoidable_span_j, unit="J")
+    avoidable = span_text(energy.avoidable_j, *energy.avoidable_span_j, unit="J")
     assert words.startswith(
-        f"Energy, modelled: of {step} a TorchXLA prefill step, {needless} are for communication that"
+        f"Energy, modelled: a TorchXLA prefill step takes {step}, of which {avoidable} is avoidable communication; "
     )
     assert energy.avoidable_j == energy.by_verdict_j["inflated"] + energy.by_verdict_j["induced"]
     assert words.endswith("(JAX: 12.3 J of 187 J and 110 mJ of 13.8 J); ranges take the times as exact.")
@@ -64,7 +64,9 @@ def test_the_sentence_is_of_the_default_programs_with_what_nobody_needed_and_its
 def test_a_report_that_is_calibrated_says_on_what():
     changed = copy.deepcopy(example_report())
     changed["energy_model"]["calibrated_on"] = "our pod, June"
-    assert energy_sentence(Report.from_json(changed)).startswith("Energy, modelled (calibrated on our pod, June): of ")
+    assert energy_sentence(Report.from_json(changed)).startswith(
+        "Energy, modelled (calibrated on our pod, June): a TorchXLA prefill"
+    )
     assert "those of v5e, calibrated on our pod, June" in page(changed)
 
 
