@@ -281,7 +281,7 @@ def _fit_rows(rows: Floats, target: Floats) -> Floats:
     try:
         solution, _ = nnls(rows / scale, target / size)
     except RuntimeError:  # its limit of rounds: numbers too far apart
-        raise TimingError("the windows have no fit: their numbers are too far apart; check their units") from None
+        raise TimingError("cannot fit: the measurements span too many orders of magnitude; check the units") from None
     coefficients: Floats = solution * size / scale
     return coefficients
 

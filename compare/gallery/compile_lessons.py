@@ -50,7 +50,7 @@ class _Job:
 
     @property
     def is_rewritten(self) -> bool:
-        """PyTorch/XLA knows GSPMD only: for Shardy its program is said anew, before the compiler."""
+        """PyTorch/XLA knows GSPMD only; its GSPMD annotations are rewritten for Shardy before compilation."""
         return self.program == TORCH_SHARDY
 
     def asked(self) -> dict[str, object]:

@@ -35,8 +35,8 @@ class Lowering:
     arguments: tuple[str, ...] = ()
     packages: tuple[str, ...]
     """Distributions that it needs besides the arm's."""
-    get: str
-    """How to install them."""
+    install_hint: str
+    """What a user types to install them."""
 
     def versions(self) -> dict[str, str]:
         return {name: version for name in self.packages if (version := _version(name))}
@@ -46,7 +46,7 @@ class Lowering:
         absent = [name for name in self.packages if not _version(name)]
         absent += [] if find_spec(self.module.partition(".")[0]) else [self.module]
         if absent:
-            return f"{', '.join(absent)} not installed; get it with {self.get}"
+            return f"{', '.join(absent)} not installed; get it with {self.install_hint}"
         overwritten = [name for name in self.packages if is_overwritten(name)]
         return (
             f"another package was installed over {', '.join(overwritten)}; put it back with {_LAST}"
@@ -179,14 +179,16 @@ class Arm:
 
 
 _WITNESS = "pip install -e '.[witness]' (without a checkout: pip install 'wirediff[witness]')"
-_TORCHAX = Lowering(module="witnesses.torchax_twin", packages=("torchax", "jax"), get=_WITNESS)
+_TORCHAX = Lowering(module="witnesses.torchax_twin", packages=("torchax", "jax"), install_hint=_WITNESS)
 
 
 def _witness_cell(name: str) -> Cell:
     packages: tuple[str, ...] = ("google-tunix", "qwix") if WITNESSES[name].arm == "jax" else ("transformers",)
     packages += ("torchax", "jax") if "torchax" in name else ()
-    get = _LAST if WITNESSES[name].arm == "jax" else _WITNESS
-    return Cell(name, lowering=Lowering(module="witnesses.lower", arguments=(name,), packages=packages, get=get))
+    hint = _LAST if WITNESSES[name].arm == "jax" else _WITNESS
+    return Cell(
+        name, lowering=Lowering(module="witnesses.lower", arguments=(name,), packages=packages, install_hint=hint)
+    )
 
 
 _ROWS = (

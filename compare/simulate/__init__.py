@@ -1,1 +1,1 @@
-"""A slice: what collectives cost on a network that need not exist."""
+"""A slice: what-if simulation: a collective, or a whole run, on any network."""

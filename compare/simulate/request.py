@@ -131,9 +131,11 @@ def _parser() -> Parser:
     )
     rules = parser.add_argument_group("rules")
     rules.add_argument(
-        "--as", dest="rules", choices=(ASTRA_SIM,), help="in whose cycles (default: our own model, in ns)"
+        "--as", dest="rules", choices=(ASTRA_SIM,), help="cost model: ASTRA-sim's cycles (default: wirediff's, in ns)"
     )
-    rules.add_argument("--aware", action="store_true", help="ASTRA-sim's backend whose links are shared: one dim")
+    rules.add_argument(
+        "--aware", action="store_true", help="use ASTRA-sim's congestion-aware backend (one dimension only)"
+    )
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
     return parser
 

@@ -42,7 +42,7 @@ def parse_question(argv: Sequence[str] | None) -> Question:
     )
     parser.add_argument(
         "words", metavar="RUN|DIR|SQL", nargs="*",
-        help=f"run folders, or folders of them (default: {DEFAULT_FOLDER}/), then SQL: it has white space in it",
+        help=f"run folders or directories of runs (default: {DEFAULT_FOLDER}/), then one SQL statement",
     )  # fmt: skip
     query = parser.add_mutually_exclusive_group()
     query.add_argument("--name", metavar="NAME", choices=list(list_queries()), help="a query that ships")

@@ -62,7 +62,7 @@ def read_pairs(text: str) -> Groups:
 
 def _check_num_devices(sizes: tuple[int, ...], text: str) -> None:
     if not 0 < math.prod(sizes) <= MOST_DEVICES:
-        raise HloError(f"device groups {text!r} are of no believable number of devices")
+        raise HloError(f"device groups {text!r} have an implausible device count")
 
 
 def _checked(rows: Groups, text: str) -> Groups:

@@ -42,7 +42,7 @@ def _tiled(match: re.Match[str]) -> tuple[int, ...]:
     order = _ints(match["order"]) if match["order"] else ()
     count = math.prod(tiles)
     if not 0 < count <= MOST_DEVICES:
-        raise HloError(f"the sharding {match[0][:80]!r} is of no believable number of devices")
+        raise HloError(f"the sharding {match[0][:80]!r} has an implausible device count")
     try:
         devices = np.array(_ints(match["ids"])) if match["ids"] else np.arange(math.prod(order)).reshape(order)
         devices = devices.transpose(_ints(match["turn"])) if match["turn"] else devices

@@ -141,7 +141,7 @@ class Module:
         if not (text.isascii() and text.isdigit()) or not text.strip("0"):
             raise HloError(f"line {self._header_line}: cannot read {key}={short(text)!r} as a number of devices")
         if len(text) > 12 or int(text) > MOST_DEVICES:
-            raise HloError(f"line {self._header_line}: {key}={short(text)} is no believable number of devices")
+            raise HloError(f"line {self._header_line}: {key}={short(text)} is an implausible device count")
         return int(text)
 
     @property
@@ -158,7 +158,7 @@ class Module:
         if "replica_count" not in self.header and "num_partitions" not in self.header:
             return None
         if self.replica_count * self.num_partitions > MOST_DEVICES:
-            raise HloError(f"line {self._header_line}: replicas times partitions is no believable number")
+            raise HloError(f"line {self._header_line}: replicas times partitions is an implausible device count")
         return self.replica_count * self.num_partitions
 
     @cached_property

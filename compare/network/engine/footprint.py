@@ -25,7 +25,7 @@ from compare.timeline.arrays import Floats, Ints
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepFootprint:
-    """Alike steps; everything per byte of a rank's input."""
+    """A run of identical steps, normalised per input byte."""
 
     hops: Floats
     """(groups, dims): links of the longest way."""

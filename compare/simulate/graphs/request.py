@@ -53,9 +53,11 @@ def parse_graph_request(words: Sequence[str]) -> GraphRequest:
     parser.add_argument("path", metavar="FOLDER", type=Path, help="of one trace, or a run folder")
     parser.add_argument("--machine", metavar="FILE|NAME", help="a TOML file, or a TPU slice like v6e:2x4")
     parser.add_argument(
-        "--as", dest="rules", choices=(ASTRA_SIM,), help="in whose cycles (default: our own engine, in ns)"
+        "--as", dest="rules", choices=(ASTRA_SIM,), help="cost model: ASTRA-sim's cycles (default: wirediff's, in ns)"
     )
-    parser.add_argument("--aware", action="store_true", help="ASTRA-sim's backend whose links are shared: one dim")
+    parser.add_argument(
+        "--aware", action="store_true", help="use ASTRA-sim's congestion-aware backend (one dimension only)"
+    )
     parser.add_argument(
         "--power", metavar="FILE", type=Path,
         help="of a run: constants of its chips, as TOML (docs/calibration.md; default: those that it keeps, or the "

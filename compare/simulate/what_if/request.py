@@ -169,7 +169,7 @@ def what_if_parser() -> Parser:
     """Of `compare.simulate RUN`."""
     parser = command_parser(
         "compare.simulate",
-        "Play the compiled programs of a run on a machine that need not exist: step times, exposed communication by "
+        "Play the compiled programs of a run on any machine, real or not: step times, exposed communication by "
         "verdict.  Other forms: python -m compare.simulate --help.",
         example="docs/example-run --machine v5e:2x4 --sweep ici=0.25:8:log --out what-if",
     )

@@ -109,5 +109,5 @@ def test_a_witness_is_a_cell_of_its_arm_that_another_worker_lowers():
 
 
 def test_what_a_lowering_lacks_is_said_with_the_command_that_gets_it():
-    lowering = Lowering(module="witnesses.lower", packages=("no-such-thing",), get="pip install this")
+    lowering = Lowering(module="witnesses.lower", packages=("no-such-thing",), install_hint="pip install this")
     assert lowering.missing() == "no-such-thing not installed; get it with pip install this"
