@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from compare.cli.options.case_options import listing, read_case
 from compare.cli.options.run_options import read_programs, run_parser
 from compare.report import fail_if
-from compare.run.folder.load_run import is_complete
-from compare.whole_run import make_run
 from meshes.process.command_line import print_json
 from meshes.process.one_line import complain
 
@@ -21,6 +19,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     programs = read_programs(options)
     case = read_case(options)
     conditions = [fail_if.read_condition(text, arms=programs.arms, phases=case.phases) for text in options.fail_if]
+    from compare.run.folder.load_run import is_complete
+    from compare.whole_run import make_run
+
     report, target, note = make_run(
         case, arms=list(programs.arms.values()), controls=programs.controls, witnesses=programs.witnesses,
         libtpu=programs.libtpu, execute=options.execute or "", same_runtime=options.same_runtime,
