@@ -110,7 +110,7 @@ def done(scratch, stopped):
 @pytest.mark.slow
 def test_a_killed_sweep_goes_on_where_it_was(scratch, stopped, done):
     status, _, error = done
-    assert status == 0, error
+    assert status == 0, "\n".join(error)
     assert list(stopped) == NAMES[:1]
     joined = [" ".join(line.split()[:3]) for line in error]
     assert f"{NAMES[0]} already done" in joined
@@ -167,7 +167,7 @@ def test_16_to_64_microbatches_have_their_energy_and_what_does_not_divide_says_w
     words = ("--energy", "--models", "tiny", "--seq", "128", "--batch", "64", "--meshes", "tp4pp2", "--no-pages",
              "--phases", "decode", "--controls", "none", "--microbatches", "16,24,32,64")  # fmt: skip
     status, _, error = sweep(*words, "--out", tmp_path / "out", scratch=tmp_path)
-    assert status == 0, error
+    assert status == 0, "\n".join(error)
     line = (
         "tiny on tp4pp2: batch 64 cannot be split evenly over dp1 · ep1 · 24 microbatches; a multiple of 24 fits, like "
         "48; for batch 64 16 or 32 microbatches"
@@ -230,7 +230,7 @@ def test_two_workers_of_a_ray_cluster_make_the_same(scratch, done, cluster):
     address, *workers = cluster
     words = (*CASES, *TINY, "--engine", "ray", "--out", scratch / "far")
     status, _, error = sweep(*words, scratch=scratch, environment={"RAY_ADDRESS": address})
-    assert status == 0, error
+    assert status == 0, "\n".join(error)
     at = {line.split()[0]: line.split("start on node ")[1].split()[0] for line in error if "start on node" in line}
     assert sorted(at) == sorted(NAMES)
     assert {node[:8] for node in workers} == set(at.values())
