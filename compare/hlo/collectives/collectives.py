@@ -104,7 +104,7 @@ def _devices(module: Module, axes: Mapping[str, int], ids: Sequence[int]) -> tup
     items = [] if axes and in_program else collective_instructions(module)
     slices = max((megascale.count_slices(item) for item in items), default=1)
     if in_program is None:
-        largest = 0 if axes else max((numbering.largest_id(item) for item in items), default=0)
+        largest = 0 if axes else max(map(_largest_id, items), default=0)
         mesh = Mesh.of(axes, in_program=None, largest_id=(largest + 1) * slices - 1)
         in_slice, left = divmod(mesh.num_devices, slices)
         each, of = (mesh.num_devices, 1) if left else (in_slice, slices)
@@ -112,6 +112,10 @@ def _devices(module: Module, axes: Mapping[str, int], ids: Sequence[int]) -> tup
     mesh = Mesh.of(axes, in_program=in_program if axes else in_program * slices, largest_id=0)
     slices = mesh.num_devices // in_program
     return DeviceNumbering(module.replica_count, module.num_partitions, slices, tuple(ids) if slices > 1 else ()), mesh
+
+
+def _largest_id(item: Instruction) -> int:
+    return megascale.largest_id(item) if item.opcode in ("send", "recv") else numbering.largest_id(item)
 
 
 def _is_row(item: Instruction) -> bool:

@@ -94,16 +94,16 @@ def groups_of(item: Instruction, kind: str, program: DeviceNumbering) -> Groups:
     """The groups of a collective, of a permute its pairs, as ids of devices of one slice."""
     if kind == "collective-permute":
         rows = ids_in(item, "source_target_pairs")
-        return _spread(rows, item, kind, program)
+        return spread_ids(rows, item, kind, program)
     rows = ids_in(item, "replica_groups") if "replica_groups" in item.attributes else ()
     if rows:
-        return _spread(rows, item, kind, program)
+        return spread_ids(rows, item, kind, program)
     if program.replicas == 1 and program.is_counted and _mode(item, kind) == "replicas":
         return tuple((device,) for device in range(program.in_slice))  # of one replica each partition is alone
     if program.replicas == 1 or program.partitions == 1:
         return (tuple(range(program.in_slice)),)
     ids = program.partitions if _mode(item, kind) == "partitions" else program.replicas
-    return _spread((tuple(range(ids)),), item, kind, program)
+    return spread_ids((tuple(range(ids)),), item, kind, program)
 
 
 def largest_id(item: Instruction) -> int:
@@ -125,27 +125,30 @@ def ids_in(item: Instruction, key: str) -> Groups:
 
 def _mode(item: Instruction, kind: str) -> str:
     """What the ids in the groups count, as XLA's `GetCollectiveOpGroupMode`."""
-    if "channel_id" not in item.attributes:
+    channel = item.attributes.get("channel_id")
+    if channel is None or (channel == "0" and item.opcode == "send"):
         return "replicas"
     if item.attributes.get("use_global_device_ids") == "true":
         return "devices"
     return "partitions" if kind in PARTITIONS_ONLY else "replicas of all partitions"
 
 
-def _spread(rows: Groups, item: Instruction, kind: str, program: DeviceNumbering) -> Groups:
-    """Turn ids of replicas or partitions into ids of devices."""
+def spread_ids(rows: Groups, item: Instruction, kind: str, program: DeviceNumbering) -> Groups:
+    """Turn ids of replicas or partitions into ids of devices; of a text without counts they are devices.
+
+    XLA's verifier takes one replica for a count that is not set, and compiles ids beyond it; its runtime refuses them.
+    """
     mode, replicas, partitions = _mode(item, kind), program.replicas, program.partitions
     largest = max((device for row in rows for device in row), default=0)
+    word = "pairs" if kind == "collective-permute" else "groups"
     if sum(map(len, rows)) > program.in_slice and kind != "collective-permute":
         raise item.error(f"its groups name device {largest}, and the program has {program.in_slice} devices")
-    if mode == "devices" or largest >= replicas == 1 or partitions == 1:
+    if mode == "devices" or (largest >= replicas and not program.is_counted):
         groups = rows
     elif largest >= (partitions if mode == "partitions" else replicas):
-        # Ids beyond one replica alone can only be devices, as in tests of XLA; beyond several they are none.
-        counted = "partition" if mode == "partitions" else "replica"
+        counts = f"{_count(replicas, 'replica')} of {_count(partitions, 'partition')}"
         raise item.error(
-            f"its groups name {counted} {largest}, and the program has {replicas} replicas of {partitions} partitions; "
-            "groups of devices have channel_id and use_global_device_ids=true"
+            f"its {word} name {mode.split()[0][:-1]} {largest}, and the program has {counts}; {_other_ids(item, kind)}"
         )
     elif mode == "replicas":
         groups = tuple(
@@ -160,5 +163,16 @@ def _spread(rows: Groups, item: Instruction, kind: str, program: DeviceNumbering
             tuple(replica * partitions + part for replica in row for part in range(partitions)) for row in rows
         )
     if largest >= program.in_slice:
-        raise item.error(f"its groups name device {largest}, and the program has {program.in_slice} devices")
+        raise item.error(f"its {word} name device {largest}, and the program has {program.in_slice} devices")
     return groups
+
+
+def _other_ids(item: Instruction, kind: str) -> str:
+    """What a collective has whose ids count something else."""
+    if kind not in PARTITIONS_ONLY:
+        return "groups of devices have channel_id and use_global_device_ids=true"
+    return f"ids of {'replicas have no' if _mode(item, kind) == 'partitions' else 'partitions have a'} channel_id"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"

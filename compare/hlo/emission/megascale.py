@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable
 
 from compare.hlo.devices.groups import Groups, read_pairs
-from compare.hlo.devices.numbering import SLICE_UNIT, DeviceNumbering
+from compare.hlo.devices.numbering import SLICE_UNIT, DeviceNumbering, spread_ids
 from compare.hlo.text.attributes import read_map
-from compare.hlo.text.errors import MOST_DEVICES
+from compare.hlo.text.errors import MOST_DEVICES, HloError
 from compare.hlo.text.instruction import Instruction
 
 KINDS = {
@@ -80,7 +80,7 @@ def groups_of(item: Instruction, program: DeviceNumbering) -> Groups:
     """Its groups, of a permute its pairs, as ids of devices of the mesh."""
     attributes = _attributes(item)
     if _PAIRS in attributes:
-        return program.repeat_in_slices(read_pairs(attributes[_PAIRS]))
+        return program.repeat_in_slices(spread_ids(_pairs(item), item, "collective-permute", program))
     text = attributes.get("_xla_megascale_target", "")
     if match := _PRODUCT.fullmatch(text):
         slices, numbers = _range(match[1], item), _range(match[2], item)
@@ -93,6 +93,18 @@ def groups_of(item: Instruction, program: DeviceNumbering) -> Groups:
         tuple(_device(device_id // SLICE_UNIT, device_id % SLICE_UNIT, item, program) for device_id in row)
         for row in ids
     )
+
+
+def largest_id(item: Instruction) -> int:
+    """The largest id in the pairs of a send or receive; 0 where it has none."""
+    return max((device for pair in _pairs(item) for device in pair), default=0)
+
+
+def _pairs(item: Instruction) -> Groups:
+    try:
+        return read_pairs(_attributes(item).get(_PAIRS, "{}"))
+    except HloError as error:
+        raise item.error(str(error)) from None
 
 
 def _attributes(item: Instruction) -> dict[str, str]:

@@ -68,9 +68,10 @@ def test_groups_are_numbered_as_they_appear_and_keep_their_order():
 
 
 SHARD = "f32[250]{0:S(1)}"
+HALVES = "replica_groups=[2,4]<=[8], use_global_device_ids=true"
 OVERLAP = f"""
   a = {SHARD} compute(x, 500)
-  g = ({SHARD}, {X}) all-gather-start(a), replica_groups=[2,4]<=[8], dimensions={{0}}, use_global_device_ids=true
+  g = ({SHARD}, {X}) all-gather-start(a), channel_id=5, {HALVES}, dimensions={{0}}
   b = {SHARD} compute(a, 300)
   d = {X} all-gather-done(g)
   ROOT e = {X} compute(d, 200)

@@ -78,11 +78,12 @@ def test_a_scatter_without_its_gather_is_no_sum():
 
 
 NAMED = 'all-reduce(x, y), metadata={op_name="layer.mlp.down/dot_general"},'
+TENSOR = f"channel_id=1, replica_groups={OVER['tensor']}, use_global_device_ids=true"
 COMBINED = f"""{HEAD}
 ENTRY main {{
   x = bf16[256,1024] parameter(0)
   y = bf16[64] parameter(1)
-  c = (bf16[256,1024], bf16[64]) all-reduce(x, y), replica_groups={OVER["tensor"]}, to_apply=add
+  c = (bf16[256,1024], bf16[64]) all-reduce(x, y), {TENSOR}, to_apply=add
   ROOT end = bf16[] constant(0)
 }}
 """
@@ -122,7 +123,7 @@ body {{
   x = bf16[256,1024] get-tuple-element(p), index=1
   one = s32[] constant(1)
   next = s32[] add(i, one)
-  c = bf16[256,1024] all-reduce(x), replica_groups={OVER["tensor"]}, to_apply=add, metadata={{op_name="layer.mlp.down/dot_general"}}
+  c = bf16[256,1024] all-reduce(x), {TENSOR}, to_apply=add, metadata={{op_name="layer.mlp.down/dot_general"}}
   ROOT r = (s32[], bf16[256,1024]) tuple(next, c)
 }}
 
@@ -140,7 +141,7 @@ ENTRY main {{
   w = (s32[], bf16[256,1024]) while(begin), condition=condition, body=body
   ROOT end = bf16[] constant(0)
 }}
-"""  # noqa: E501
+"""
 
 
 def test_a_loop_is_its_copies():

@@ -79,15 +79,16 @@ def test_what_only_looks_like_it_is_not_the_same(single, steps):
         assert not diff.is_empty
 
 
+TENSOR = f"channel_id=1, replica_groups={OVER['tensor']}, use_global_device_ids=true"
 WEIGHTS = f"""{HEAD}
 ENTRY main {{
   w = bf16[64,1024] parameter(0)
   p = bf16[256,1024] parameter(1)
   x = bf16[256,1024] negate(p)
-  s = bf16[64,1024] reduce-scatter(x), channel_id=1, replica_groups={OVER["tensor"]}, dimensions={{0}}, to_apply=add
+  s = bf16[64,1024] reduce-scatter(x), {TENSOR}, dimensions={{0}}, to_apply=add
   y = bf16[64,1024] negate(s)
-  a = bf16[64,1024] all-reduce(y), channel_id=2, replica_groups={OVER["data"]}, to_apply=add
-  ROOT g = bf16[256,1024] all-gather(w), channel_id=3, replica_groups={OVER["tensor"]}, dimensions={{0}}
+  a = bf16[64,1024] all-reduce(y), channel_id=2, replica_groups={OVER["data"]}, use_global_device_ids=true, to_apply=add
+  ROOT g = bf16[256,1024] all-gather(w), {TENSOR}, dimensions={{0}}
 }}
 """
 
@@ -102,7 +103,7 @@ add {
 ENTRY main {
   p = f32[131072] parameter(0)
   x = f32[131072] negate(p)
-  ROOT c = f32[131072] all-reduce(x), replica_groups={{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15}}, to_apply=add
+  ROOT c = f32[131072] all-reduce(x), channel_id=1, replica_groups={}, to_apply=add
 }
 """
 
@@ -110,8 +111,8 @@ ENTRY main {
 def test_the_same_over_another_network_is_a_change():
     axes = {"dcn": 2, "tensor": 8}
     between = collectives(read_file(CORPUS / "dcn_psum_both.hlo.gz"), axes)[1]
-    groups = ",".join(f"{{{at},{at + 8}}}" for at in range(8))
-    text = ONE_SLICE.replace("131072", "16384").replace("{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15}", groups)
+    pairs = "groups=[8,2]<=[2,8]T(1,0), use_global_device_ids=true"
+    text = ONE_SLICE.replace("131072", "16384").replace("groups={}", pairs)
     (gather,) = match(collectives(read(text), axes), [between]).differences
     assert gather.changes == ("network",)
 

@@ -43,7 +43,8 @@ def test_a_local_copy_moves_in_what_the_core_leaves_of_the_memory(cycles, ends):
     assert step_ns(run(program(entry, more=READS))) == ends
 
 
-GATHER = 'channel_id=1, replica_groups=[2,4]<=[8], dimensions={0}, frontend_attributes={chain_id="4"}'
+GLOBAL = "channel_id=1, replica_groups=[2,4]<=[8], use_global_device_ids=true"
+GATHER = GLOBAL + ', dimensions={0}, frontend_attributes={chain_id="4"}'
 PART, WHOLE = "f32[1000]{0}", "f32[4000]{0}"
 CHAIN = f"""
 starts {{

@@ -30,7 +30,9 @@ def test_more_less_and_others_are_surprises():
 
 
 def test_axes_may_be_named_in_any_order():
-    global_sum = "all-reduce(X), replica_groups={{0,1,2,3,4,5,6,7}}, to_apply=add"
+    global_sum = (
+        "all-reduce(X), channel_id=1, replica_groups={{0,1,2,3,4,5,6,7}}, use_global_device_ids=true, to_apply=add"
+    )
     assert HEAD
     assert find_surprises(rows(f"bf16[8] bf16[8] {global_sum}"), {"all-reduce@tensor,data": 1}, axes=AXES) == []
 

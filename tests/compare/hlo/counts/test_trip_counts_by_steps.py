@@ -39,7 +39,7 @@ HloModule scan, is_scheduled=true, num_partitions=4
   %over = pred[] compare(%next, %l), direction=LT
   %carry = u32[] convert(%over)
   %up = u32[] add(%h, %carry)
-  %all-reduce = f32[8] all-reduce(%x), replica_groups={{{{0,1,2,3}}}}, to_apply=%sum
+  %all-reduce = f32[8] all-reduce(%x), channel_id=1, replica_groups={{}}, to_apply=%sum
   ROOT %t = (u32[], u32[], f32[8]) tuple(%next, %up, %all-reduce)
 }}
 

@@ -53,13 +53,12 @@ def test_with_replicas_and_partitions_the_channel_decides(opcode, attributes, gr
         (DeviceNumbering(8, 1), ""),
         (DeviceNumbering(8, 1), "channel_id=1, "),
         (DeviceNumbering(8, 1), "channel_id=1, use_global_device_ids=true, "),
-        (DeviceNumbering(1, 8), "channel_id=1, "),
         (DeviceNumbering(1, 8), "channel_id=1, use_global_device_ids=true, "),
         (DeviceNumbering(1, 8, is_counted=False), ""),
-        (DeviceNumbering(1, 8), ""),  # ids that no replica has: XLA refuses them, and no compiler writes them
+        (DeviceNumbering(1, 8, is_counted=False), "channel_id=1, "),
     ],
 )
-def test_with_only_one_of_them_ids_are_devices(program, more):
+def test_ids_of_replicas_alone_global_ids_and_those_of_no_counts_are_devices(program, more):
     found = groups_of(item("all-reduce", more + "replica_groups={{0,1,2,3},{4,5,6,7}}"), "all-reduce", program)
     assert found == ((0, 1, 2, 3), (4, 5, 6, 7))
 
@@ -108,20 +107,23 @@ def test_groups_that_cannot_be_name_their_line(groups):
 
 
 @pytest.mark.parametrize(
-    ("kind", "attributes", "counted"),
+    ("program", "kind", "attributes", "counted"),
     [
-        ("all-reduce", "replica_groups={{0,3},{1,2}}", "replica 3"),
-        ("all-reduce", "channel_id=1, replica_groups={{0,2}}", "replica 2"),
-        ("all-to-all", "channel_id=1, replica_groups={{0,3}}", "partition 3"),
+        # Two replicas of two partitions: 3 is a device, and neither a replica nor a partition.
+        (FOUR, "all-reduce", "replica_groups={{0,3},{1,2}}", "replica 3"),
+        (FOUR, "all-reduce", "channel_id=1, replica_groups={{0,2}}", "replica 2"),
+        (FOUR, "all-to-all", "channel_id=1, replica_groups={{0,3}}", "partition 3"),
+        # One replica of eight partitions: XLA compiles these, and does not run them (replica_id < replica_count).
+        (DeviceNumbering(1, 8), "all-reduce", "replica_groups={{0,1,2,3},{4,5,6,7}}", "replica 7"),
+        (DeviceNumbering(1, 8), "all-reduce", "channel_id=1, replica_groups={{0,1,2,3},{4,5,6,7}}", "replica 7"),
+        (DeviceNumbering(1, 8), "all-to-all", "replica_groups=[1,8]<=[8]", "replica 7"),
+        (DeviceNumbering(1, 8), "collective-permute", "source_target_pairs={{0,1}}", "replica 1"),
+        (DeviceNumbering(8, 1), "all-to-all", "channel_id=1, replica_groups={{0,1}}", "partition 1"),
+        (DeviceNumbering(8, 1), "collective-permute", "channel_id=1, source_target_pairs={{6,7}}", "partition 7"),
     ],
 )
-def test_ids_beyond_what_they_count_are_none_of_several_replicas(kind, attributes, counted):
-    """Two replicas of two partitions: 3 is a device, and neither a replica nor a partition."""
-    with pytest.raises(HloError, match=rf"^line 4: its groups name {counted}, and the program has 2 replicas of 2"):
-        groups_of(item(kind, attributes), kind, FOUR)
-
-
-def test_ids_beyond_one_replica_alone_are_devices():
-    """As XLA's own tests write them: 18 of its 1,188 modules name devices in groups without a channel."""
-    groups = groups_of(item("all-reduce", "replica_groups={{0,3},{1,2}}"), "all-reduce", DeviceNumbering(1, 4))
-    assert groups == ((0, 3), (1, 2))
+def test_ids_beyond_what_they_count_are_refused(program, kind, attributes, counted):
+    counts = f"{program.replicas} replicas? of {program.partitions} partitions?"
+    named = "pairs" if kind == "collective-permute" else "groups"
+    with pytest.raises(HloError, match=rf"^line 4: its {named} name {counted}, and the program has {counts};"):
+        groups_of(item(kind, attributes), kind, program)

@@ -215,3 +215,39 @@ def test_a_sum_between_slices_says_how_it_joins(word, reducer):
     lines = [line.replace("_xla_megascale_target", f'_xla_megascale_reduce_operation="{word}",_xla_megascale_target')
              for line in pair("ALL_REDUCE", '"{1,2}x{0:3}"')]  # fmt: skip
     assert rows(*lines)[0].reducer == reducer
+
+
+def of_pairs(pairs, *, header="", channel=1):
+    attributes = f"channel_id={channel}, frontend_attributes={{_xla_send_recv_source_target_pairs={pairs}}}"
+    return rows(
+        f"s = (f32[16], u32[], token[]) send(p, t), {attributes}",
+        "sd = token[] send-done(s), channel_id=1",
+        f"r = (f32[16], u32[], token[]) recv(t), {attributes}",
+        "rd = (f32[16], token[]) recv-done(r), channel_id=1",
+        "y = f32[16] get-tuple-element(rd), index=0",
+        axes={}, header=header,
+    )  # fmt: skip
+
+
+def test_the_pairs_of_a_send_are_those_of_a_permute():
+    """XLA gives them its channel: ids of partitions, in each of the replicas."""
+    (row,) = of_pairs("{{0,1},{1,2}}", header=", num_partitions=4")
+    assert (row.groups, row.device_bytes) == (((0, 1), (1, 2)), (64, 64, 0, 0))
+    (row,) = of_pairs("{{0,1}}", header=", replica_count=2, num_partitions=2")
+    assert (row.groups, row.device_bytes) == (((0, 1), (2, 3)), (64, 0, 64, 0))
+    (row,) = of_pairs("{{0,1}}", header=", replica_count=2, num_partitions=2", channel=0)  # 0 is none, of a send
+    assert (row.groups, row.device_bytes) == (((0, 2), (1, 3)), (64, 64, 0, 0))
+
+
+def test_a_text_without_counts_has_the_devices_that_its_sends_name():
+    (row,) = of_pairs("{{0,1},{1,2}}")
+    assert (row.groups, row.device_bytes) == (((0, 1), (1, 2)), (64, 64, 0))
+
+
+@pytest.mark.parametrize("pairs", ["{{0,1},{1,2}}", "{{0,3}}", "{{3,0}}"])
+def test_a_send_to_a_device_that_the_program_has_not_is_refused(pairs):
+    largest = max(int(digit) for digit in pairs if digit.isdigit())
+    with pytest.raises(
+        HloError, match=rf"^line 5: its pairs name partition {largest}, and the program has 1 replica of 2"
+    ):
+        of_pairs(pairs, header=", num_partitions=2")

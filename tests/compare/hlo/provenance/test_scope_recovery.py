@@ -124,7 +124,7 @@ def test_of_a_permute_a_scope_that_the_contract_names_goes_before_a_nearer_one()
 
 def test_any_other_kind_is_not_pulled_to_the_scopes_of_the_contract():
     lines = ("a = f32[8]{0} negate(w)" + op_name("layer.mlp.down"), "d = f32[8]{0} negate(a)" + op_name("layer.mlp.up"))
-    gather = "lost = f32[32]{0} all-gather(d), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}"
+    gather = "lost = f32[32]{0} all-gather(d), channel_id=1, replica_groups={}, dimensions={0}"
     for lost in (LOST, gather):
         assert scope(*lines, lost, wanted=["layer.mlp.down"]) == "layer.mlp.up"
 
@@ -134,7 +134,7 @@ def test_an_operand_of_a_combined_gather_is_not_pulled_to_them_either():
         "a = f32[8]{0} negate(w)" + op_name("layer.mlp.down"),
         "d = f32[8]{0} negate(a)" + op_name("layer.attention.core"),
         "e = f32[8]{0} negate(d)",
-        "lost = (f32[32]{0}, f32[32]{0}) all-gather(d, e), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}",
+        "lost = (f32[32]{0}, f32[32]{0}) all-gather(d, e), channel_id=1, replica_groups={}, dimensions={0}",
     )
     (row,) = rows(*lines, wanted=["layer.mlp.down"])
     assert [operand.scope for operand in row.operands] == ["layer.attention.core"] * 2
@@ -224,7 +224,7 @@ def test_a_lost_line_is_the_users_of_what_moves_and_the_makers_of_what_sums():
 
 def test_an_operand_bears_its_producers_scope_then_the_collectives_then_the_nearest():
     gather = "lost = (f32[32]{0}, f32[32]{0}, f32[32]{0}) all-gather(d, e, g), channel_id=1, "
-    gather += "replica_groups={{0,1,2,3}}, dimensions={0}"
+    gather += "replica_groups={}, dimensions={0}"
     lines = (
         "h = f32[8]{0} negate(w)" + op_name("layer.mlp.down"),
         "d = f32[8]{0} negate(h)" + op_name("layer.mlp.up"),
@@ -242,7 +242,7 @@ def test_two_weights_gathered_at_once_are_each_their_users():
     lines = (
         "v = f32[8]{0} parameter(1)",
         "u = f32[8]{0} copy(v)",
-        "g = (f32[32]{0}, f32[32]{0}) all-gather(w, u), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}"
+        "g = (f32[32]{0}, f32[32]{0}) all-gather(w, u), channel_id=1, replica_groups={}, dimensions={0}"
         + op_name("layer.attention.qkv"),
         "a = f32[32]{0} get-tuple-element(g), index=0",
         "b = f32[32]{0} get-tuple-element(g), index=1",
@@ -263,8 +263,7 @@ def test_three_weights_gathered_at_once_by_a_start_are_each_their_users():
     lines = (
         "v = f32[8]{0} parameter(1)",
         "u = f32[8]{0} parameter(2)",
-        f"g = (({small}), ({whole})) all-gather-start(w, v, u), channel_id=1, replica_groups={{{{0,1,2,3}}}},"
-        " dimensions={0}",
+        f"g = (({small}), ({whole})) all-gather-start(w, v, u), channel_id=1, replica_groups={{}}, dimensions={{0}}",
         f"d = ({whole}) all-gather-done(g)",
         *(f"e{at} = f32[32]{{0}} get-tuple-element(d), index={at}" for at in range(3)),
         *(f"x{at} = f32[32]{{0}} negate(e{at})" + op_name(scope) for at, scope in enumerate(scopes)),

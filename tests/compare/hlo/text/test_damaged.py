@@ -110,7 +110,7 @@ add {
 
 ENTRY main {
   p = f32[8]{0} parameter(0)
-  s = f32[8]{0} all-reduce-start(p), channel_id=1, replica_groups={{0,1,2,3,4,5,6,7}}, to_apply=add
+  s = f32[8]{0} all-reduce-start(p), channel_id=1, replica_groups={}, to_apply=add
   ROOT d = f32[8]{0} all-reduce-done(s)
 }
 """
