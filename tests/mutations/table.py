@@ -1,0 +1,42 @@
+"""table.toml: changed lines of the reader, contract, verdict, models and networks, and a test that fails with each."""
+
+import shutil
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.places import ROOT
+
+ROOMS = ("reader", "contract", "verdict", "model", "energy", "network")
+LEFT_OUT = (".git", ".venv", "__pycache__", ".hypothesis", "*_cache", "build")
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """One line, changed."""
+
+    room: str
+    file: str
+    old: str
+    """The whole line; it stands once in the file."""
+    new: str
+    caught_by: str
+    """A test of the five-minute run, as pytest names it."""
+
+    def plant(self, text: str) -> str:
+        """The file's text with the line changed."""
+        lines = text.split("\n")
+        at = lines.index(self.old)
+        return "\n".join([*lines[:at], self.new, *lines[at + 1 :]])
+
+
+def read_table() -> list[Mutation]:
+    """All of them, in the order of the table."""
+    text = Path(__file__).with_name("table.toml").read_text(encoding="utf-8")
+    return [Mutation(room, **row) for room, rows in tomllib.loads(text).items() for row in rows]
+
+
+def copy_checkout(target: Path) -> Path:
+    """A copy of the checkout, in which lines may be changed."""
+    shutil.copytree(ROOT, target, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    return target
