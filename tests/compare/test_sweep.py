@@ -229,8 +229,8 @@ def cluster(scratch):
 def test_two_workers_of_a_ray_cluster_make_the_same(scratch, done, cluster):
     address, *workers = cluster
     words = (*CASES, *TINY, "--engine", "ray", "--out", scratch / "far")
-    status, _, error = sweep(*words, scratch=scratch, environment={"RAY_ADDRESS": address})
-    assert status == 0, "\n".join(error)
+    status, out, error = sweep(*words, scratch=scratch, environment={"RAY_ADDRESS": address})
+    assert status == 0, "\n".join([*out, *error])
     at = {line.split()[0]: line.split("start on node ")[1].split()[0] for line in error if "start on node" in line}
     assert sorted(at) == sorted(NAMES)
     assert {node[:8] for node in workers} == set(at.values())
