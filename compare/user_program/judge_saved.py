@@ -1,31 +1,85 @@
 """Judge a user's own program by a contract."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from compare.contract.row import ContractRow
+from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
-from compare.hlo.text.module import read
-from compare.user_program.parameter_roles import read_roles
+from compare.hlo.text.module import Module, read
+from compare.hlo.text.shapes import Array
+from compare.user_program.parameter_roles import name_parameters, read_roles
 from compare.user_program.saved_program import SavedProgram
-from compare.verdict.operand_traffic import CACHE, WEIGHT
+from compare.verdict.operand_traffic import CACHE, WEIGHT, can_hold_ids
 from compare.verdict.verdict import Judgement, judge
+from meshes.process.one_line import one_line
+
+
+@dataclass(frozen=True, slots=True)
+class SavedJudgement:
+    """The verdicts on a program, and what they assume."""
+
+    judgement: Judgement
+    notes: tuple[str, ...] = ()
 
 
 def judge_saved(
     program: SavedProgram, contract: Sequence[ContractRow], *, roles: Mapping[str | int, str] | None = None
-) -> Judgement:
+) -> SavedJudgement:
     """The verdict on each collective of a program, which is read again because the reader uses the contract.
 
     roles: those of its parameters, by pattern of their name or by number.  Of the others, those aliased to an output
-        (donated) count as caches, the rest as weights, unless they hold integers; but only what is made of named
-        weights alone, such as a scaled weight, is known to be a weight.
+        (donated) count as caches, the rest as weights, unless they can hold ids; but only what is made of named
+        weights alone, such as a scaled weight, is known to be a weight.  Without roles, a note says which verdicts
+        would be others if all of the rest were weights.
     """
     module = read(program.text)
     named = read_roles(roles or {}, module)
     of_parameters = dict.fromkeys(module.aliased_parameters, CACHE) | named
     caches = frozenset(number for number, role in of_parameters.items() if role == CACHE)
+    rest = frozenset(_list_without_ids(module)) - caches
+    weights = frozenset(number for number, role in named.items() if role == WEIGHT) if named else rest
     rows = collectives(
         module, program.axes, contract=contract, caches=caches, device_ids=program.device_ids, names=program.names,
-        weights=frozenset(number for number, role in named.items() if role == WEIGHT),
+        weights=weights,
     )  # fmt: skip
-    return judge(rows, contract, axes=program.axes, roles=of_parameters)
+    if named:
+        return SavedJudgement(judge(rows, contract, axes=program.axes, roles=of_parameters))
+    judgement = judge([_without_guess(row) for row in rows], contract, axes=program.axes, roles=of_parameters)
+    undecided = [
+        guessed
+        for guessed, verdict in zip(rows, judgement.verdicts, strict=True)
+        if _gathers_of_weights(guessed) and verdict.serves
+        and not any(contract[number].of_weights for number in verdict.serves)
+    ]  # fmt: skip
+    return SavedJudgement(judgement, (_note(undecided, rest, module),) if undecided else ())
+
+
+def _list_without_ids(module: Module) -> Iterator[int]:
+    for number, item in module.entry.parameters.items():
+        if not (isinstance(item.shape, Array) and can_hold_ids(item.shape.dtype)):
+            yield number
+
+
+def _gathers_of_weights(row: Collective) -> bool:
+    """Sums are left out: those of partial products that are made of parameters alone are no weights."""
+    return row.kind == "all-gather" and any(operand.of_weights for operand in row.operands)
+
+
+def _without_guess(row: Collective) -> Collective:
+    """The row, where no parameter is known to be a weight."""
+    operands = tuple(replace(operand, of_weights=False) for operand in row.operands)
+    return replace(row, operands=operands) if operands != row.operands else row
+
+
+def _note(rows: Sequence[Collective], rest: frozenset[int], module: Module) -> str:
+    names = name_parameters(module)
+    which = ", ".join(names[number] for number in sorted(rest)[:4]) + ", …" * (len(rest) > 4)
+    one = len(rows) == 1
+    subject = f"{rows[0].name} serves" if one else f"{len(rows)} all-gathers serve"
+    return one_line(
+        f"{subject} a row of the contract, but {'depends' if one else 'depend'} on no parameter besides {which}; if "
+        "all of these are weights, no activation is gathered there: say which with judge(…, roles={pattern of a name: "
+        "'weight' or 'input'})",
+        most=400,
+    )

@@ -22,7 +22,7 @@ def read_roles(roles: object, module: Module) -> dict[int, str]:
         raise HloError(
             f"roles are {{pattern of a parameter's name, or its number: role}}, and no {type(roles).__name__}"
         )
-    names = {number: item.op_name or item.name for number, item in sorted(module.entry.parameters.items())}
+    names = name_parameters(module)
     found: dict[int, str] = {}
     for key, role in roles.items():
         if role not in ROLES:
@@ -33,6 +33,11 @@ def read_roles(roles: object, module: Module) -> dict[int, str]:
             raise HloError(one_line(f"roles have {key!r}, which no parameter fits; the first are {have or 'none'}"))
         found |= {number: role for number in fitting if number not in found}
     return found
+
+
+def name_parameters(module: Module) -> dict[int, str]:
+    """Number -> name, of the parameters of the whole program, as its framework names them."""
+    return {number: item.op_name or item.name for number, item in sorted(module.entry.parameters.items())}
 
 
 def _fitting(key: object, names: Mapping[int, str]) -> list[int]:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from compare.contract.row import round_half_up
 from compare.hlo.collective import Collective, Operand
 from compare.hlo.devices.axes import coordinates_by_axis
+from compare.hlo.text.shapes import BITS
 
 WEIGHT, CACHE, INPUT = "weight", "cache", "input"
 
@@ -16,6 +17,11 @@ _INTEGERS = ("s", "u")
 def is_integer(dtype: str) -> bool:
     """`s32`, `u8` …; predicates are neither integers nor floats."""
     return dtype.startswith(_INTEGERS)
+
+
+def can_hold_ids(dtype: str) -> bool:
+    """Integers of more than 8 bits: token ids and positions need them, quantized numbers do not."""
+    return is_integer(dtype) and BITS[dtype] > 8
 
 
 def is_float(dtype: str) -> bool:
@@ -51,7 +57,7 @@ def split_by_operand(
     """The traffic of each operand, in order; 0 bytes where the executions are unknown.
 
     `roles` maps parameter numbers of the program to `weight`, `cache` or `input`; an unnamed one
-    counts as a weight, or as an input if it holds integers.
+    counts as a weight, or as an input if it can hold ids.
     """
     exact = _exact_step_bytes(collective)
     total = sum(operand.payload_bytes for operand in collective.operands)
@@ -85,7 +91,7 @@ def _devices(collective: Collective) -> Sequence[tuple[int, Fraction]]:
 
 
 def _roles(operand: Operand, roles: Mapping[int, str]) -> frozenset[str]:
-    unnamed = INPUT if is_integer(operand.dtype) else WEIGHT
+    unnamed = INPUT if can_hold_ids(operand.dtype) else WEIGHT
     carried = frozenset(roles.get(parameter, unnamed) for parameter in operand.parameters)
     return carried | {WEIGHT} if operand.of_weights else carried
 

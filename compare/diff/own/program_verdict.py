@@ -205,8 +205,9 @@ def judge_program(
         )
     _check_axes(rows, program.axes)
     _check_scopes(rows, program.names.scope_map)
-    judgement = judge_saved(program, rows, roles=roles)
-    return ProgramVerdict(rows, judgement, program.axes, bool(program.names.scopes), program.notes)
+    judged = judge_saved(program, rows, roles=roles)
+    notes = (*program.notes, *judged.notes)
+    return ProgramVerdict(rows, judged.judgement, program.axes, bool(program.names.scopes), notes)
 
 
 def _check_rows(contract: Iterable[ContractRow]) -> tuple[ContractRow, ...]:

@@ -416,6 +416,46 @@ def test_a_scaled_weight_is_a_weight_where_the_roles_of_parameters_are_given(rol
     ]
     unnamed = judge(SCALED, [GATHER], **options)
     assert [row.inherent_bytes for row in unnamed] == [393_216, 0]
+    (note,) = unnamed.notes
+    assert note.startswith(
+        "2 all-gathers serve a row of the contract, but depend on no parameter besides weights['up'], x; if all"
+    )
+
+
+def test_a_gather_that_depends_on_ids_or_caches_needs_no_word_on_roles():
+    """The scaled value is added to a cache, or to a number of the token ids: no weight, whatever the floats are."""
+    options = {"axes": AXES, "scopes": {"up": "layer.mlp.up"}}
+    of_ids = SCALED
+    for old, new in (
+        ("x = bf16[64,1024] parameter(1)", "x = s32[64,1024] parameter(1)"),
+        ("  scaled", "  t = bf16[64,1024] convert(x)\n  scaled"),
+        ("add(w, w)", "add(w, t)"),
+        ("multiply(x, w)", "multiply(t, w)"),
+    ):
+        of_ids = of_ids.replace(old, new)
+    of_cache = SCALED.replace("add(w, w)", "add(w, x)").replace(
+        "num_partitions=8", "num_partitions=8, input_output_alias={ {}: (1, {}, may-alias) }"
+    )  # fmt: skip
+    for text in (of_ids, of_cache):
+        judged = judge(text, [GATHER], **options)
+        assert [row.inherent_bytes for row in judged] == [393_216, 0]
+        assert judged.notes == ()
+
+
+def test_narrow_integers_are_weights_where_no_role_is_given():
+    """An s8 weight of 64 × 1024 a device, gathered over 4: 3 × 65,536 B sent.  Token ids have more than 8 bits."""
+    gathered = f"""{HEAD}
+ENTRY main {{
+  w = s8[64,1024] parameter(0)
+  g = s8[256,1024] all-gather(w), channel_id=1, replica_groups={OVER["tensor"]}, dimensions={{0}}, \
+use_global_device_ids=true, metadata={{op_name="jit(step)/up/mul"}}
+  ROOT d = s8[256,1024] add(g, g)
+}}
+"""
+    options = {"axes": AXES, "scopes": {"up": "layer.mlp.up"}}
+    for dtype, cause in (("s8", "weight-gather"), ("s32", "activation-gather")):
+        (row,) = judge(gathered.replace("s8", dtype), [], **options)
+        assert dict(row.causes) == {cause: 196_608 * (4 if dtype == "s32" else 1)}
 
 
 @pytest.mark.parametrize(
