@@ -66,11 +66,9 @@ SPINE = (
     "hlo", "passes", "compile", "contract", "verdict", "report", *TIMES, "run", "user_program", "render",
 )  # fmt: skip
 """The rooms of `compare`, lowest first: each imports only those before it."""
-SLICES = ("sweep", "gallery", "remedy", "diff", "history", "query", "study", "export", "metric", "simulate",
+SLICES = ("sweep", "gallery", "remedy", "diff", "history", "query", "export", "metric", "simulate",
           "calibrate", "energy.speeds")  # fmt: skip
 """Each hangs on the spine, and knows no other slice."""
-STANDS_ON = {"study": ("query",)}
-"""What is made of a slice: a study asks queries."""
 
 
 def room_of(module: str) -> str:
@@ -138,7 +136,7 @@ def test_the_rooms_of_compare_are_the_spine_and_the_slices():
 
 @pytest.mark.parametrize("room", [*SPINE, *SLICES])
 def test_a_room_imports_the_rooms_below_it_and_no_slice_another(room):
-    allowed = {*SPINE[: SPINE.index(room) + 1]} if room in SPINE else {*SPINE, *STANDS_ON.get(room, ()), room}
+    allowed = {*SPINE[: SPINE.index(room) + 1]} if room in SPINE else {*SPINE, room}
     for name, imported in graph().items():
         if room_of(name) == room:
             outside = {module for module in imported if room_of(module) not in {*allowed, ""}}
@@ -219,8 +217,8 @@ def test_a_verdict_takes_rows_and_knows_no_case():
 
 
 COMMANDS = {
-    "run", "plan", "hlo", "report", "trace", "sweep", "diff", "history", "remedy", "teach", "query", "study",
-    "export", "metric", "simulate", "calibrate", "energy",
+    "run", "plan", "hlo", "report", "trace", "sweep", "diff", "history", "remedy", "teach", "query", "export",
+    "metric", "simulate", "calibrate", "energy",
 }  # fmt: skip
 """Each `python -m compare.<name>` that the documents name."""
 

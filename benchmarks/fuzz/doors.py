@@ -14,9 +14,9 @@ from compare.metric.card import read_card
 from compare.query.engine import answer_question
 from compare.query.runs import read_runs
 from compare.run.cache import Cache
-from compare.study.answers import make_answer
-from compare.study.page import make_page
-from compare.study.text import Text, render_text
+from docs.study.build.answers import make_answer
+from docs.study.build.page import make_page
+from docs.study.build.text import Text, render_text
 from tests.compare.profile.chrome.traces import Trace, all_reduce
 from tests.compare.query.run_folders import write_run
 

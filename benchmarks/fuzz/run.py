@@ -17,6 +17,7 @@ from benchmarks.fuzz.readers import READERS, Reader, Wrong
 
 MOST_SECONDS = 20
 """An input that takes longer hangs: the seeds take a hundredth."""
+PROJECT = ("compare.", "meshes.", "docs.study.build.")
 MOST_SAID = 500
 MOST_MEMORY = 4 << 30
 """Bytes of address space of a process that reads; what needs more is a finding (`MemoryError`)."""
@@ -90,7 +91,7 @@ def _one(reader: Reader, given: object, folder: Path, key: str) -> tuple[str, st
 
 def _refusal(error: Exception) -> tuple[str, str]:
     """Whether an error is a refusal: one of the project's errors, or an `OSError` of a file, and one line."""
-    if not type(error).__module__.startswith(("compare.", "meshes.")) and not isinstance(error, OSError):
+    if not type(error).__module__.startswith(PROJECT) and not isinstance(error, OSError):
         return "traceback", f"{type(error).__name__} {_where(error)}"
     said = str(error)
     if len(said) > MOST_SAID:
@@ -103,7 +104,8 @@ def _refusal(error: Exception) -> tuple[str, str]:
 def _where(error: BaseException) -> str:
     """The innermost place in the project."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "benchmarks/fuzz" not in frame.filename]
-    project_frames = [frame for frame in frames if "/compare/" in frame.filename or "/meshes/" in frame.filename]
+    places = tuple(f"/{name.replace(chr(46), chr(47))}" for name in PROJECT)
+    project_frames = [frame for frame in frames if any(place in frame.filename for place in places)]
     if not project_frames:
         return "nowhere in the project"
     last = project_frames[-1]

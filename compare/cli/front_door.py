@@ -39,7 +39,6 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "query": "SQL over many runs",
         "calibrate": "constants of a device from measured windows",
         "teach": "which collectives each sharding produces",
-        "study": "many cases from one file, and a text of their numbers",
     },
 }
 COMMANDS = {name: does for group in GROUPS.values() for name, does in group.items()}

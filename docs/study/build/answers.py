@@ -6,7 +6,7 @@ from decimal import Decimal
 from math import isfinite
 
 from compare.render.units import UNKNOWN, bytes_text, ratio_text, time_text
-from compare.study.errors import StudyError
+from docs.study.build.errors import StudyError
 
 Value = str | int | float | bool | None | list["Value"]
 

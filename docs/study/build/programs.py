@@ -5,8 +5,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from compare.render.figures import INK
 from compare.render.picture import Picture
-from compare.study.answers import Answer
-from compare.study.sheet import ARMS, MARKS, MODELLED, PHASES, TIME, Sheet, distinct, name_rows, plan_colour
+from docs.study.build.answers import Answer
+from docs.study.build.sheet import ARMS, MARKS, MODELLED, PHASES, TIME, Sheet, distinct, name_rows, plan_colour
 
 _WAYS = ("#1f4e79", "#56b4e9", "#e69f00", "#6a56a5", "#c0392b")
 

@@ -17,13 +17,13 @@ from compare.query.saved import read_source, tables_to_save
 from compare.query.views import tables_read
 from compare.render import picture
 from compare.run.folder.replace_folder import CASE
-from compare.study.answers import Answer, make_answer
-from compare.study.errors import StudyError
-from compare.study.figures import FIGURES, draw_figure
-from compare.study.page import make_page
-from compare.study.spec import Study, SweepCommand, sweep_commands
-from compare.study.text import FIGURES as PICTURES
-from compare.study.text import Text, render_text
+from docs.study.build.answers import Answer, make_answer
+from docs.study.build.errors import StudyError
+from docs.study.build.figures import FIGURES, draw_figure
+from docs.study.build.page import make_page
+from docs.study.build.spec import Study, SweepCommand, sweep_commands
+from docs.study.build.text import FIGURES as PICTURES
+from docs.study.build.text import Text, render_text
 from meshes.case import Case
 from meshes.process import atomic_files
 from meshes.process.documents import read_json

@@ -5,8 +5,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MultipleLocator, NullLo
 
 from compare.render.figures import COMPUTE, INK
 from compare.render.picture import Picture
-from compare.study.answers import Answer, Row, percent
-from compare.study.sheet import (
+from docs.study.build.answers import Answer, Row, percent
+from docs.study.build.sheet import (
     ARMS,
     COUNTED,
     MODELLED,

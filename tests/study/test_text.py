@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import pytest
 
 from compare.render.picture import Picture
-from compare.study.answers import Answer, make_answer, value_text
-from compare.study.errors import StudyError
-from compare.study.page import make_page
-from compare.study.text import Text, render_text
+from docs.study.build.answers import Answer, make_answer, value_text
+from docs.study.build.errors import StudyError
+from docs.study.build.page import make_page
+from docs.study.build.text import Text, render_text
 
 MOVES = make_answer(
     "moves", ("mesh", "phase", "wire_bytes", "step_ns"),

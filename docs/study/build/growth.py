@@ -3,8 +3,8 @@
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from compare.render.picture import Picture
-from compare.study.answers import Answer
-from compare.study.sheet import (
+from docs.study.build.answers import Answer
+from docs.study.build.sheet import (
     ARMS,
     BYTES,
     MODELLED,

@@ -11,11 +11,11 @@ import matplotlib as mpl
 
 from compare.render.figures import STYLE
 from compare.render.picture import Picture
-from compare.study.answers import Answer
-from compare.study.growth import batches, chips, sequences
-from compare.study.programs import cache, energy, witnesses
-from compare.study.steps import bubbles, frameworks, hidden, plans, slices
-from compare.study.traffic import demand, links, messages, moves, pairs, windows
+from docs.study.build.answers import Answer
+from docs.study.build.growth import batches, chips, sequences
+from docs.study.build.programs import cache, energy, witnesses
+from docs.study.build.steps import bubbles, frameworks, hidden, plans, slices
+from docs.study.build.traffic import demand, links, messages, moves, pairs, windows
 
 _DRAW: Mapping[str, Callable[[Answer], Picture]] = {
     draw.__name__: draw

@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter
 from compare.render.figures import INK, draw_heading, heading_inches, save_figure
 from compare.render.picture import Picture
 from compare.render.units import bytes_text, time_text
-from compare.study.answers import Row
+from docs.study.build.answers import Row
 from meshes.devices.mesh_spec import MeshSpec
 
 WIDE = 8.6

@@ -1,18 +1,18 @@
-"""`python -m compare.study docs/study/study.toml`: compile the cases of a study, and make its data, text and page."""
+"""`python -m docs.study.build docs/study/study.toml`: compile the cases of a study, make its data, text and page."""
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from compare.study.make import compile_cases, save_data, save_traces, write_text
-from compare.study.spec import choose_groups, read_study
-from meshes.process.command_line import command_parser, whole_number
+from docs.study.build.make import compile_cases, save_data, save_traces, write_text
+from docs.study.build.spec import choose_groups, read_study
+from meshes.process.command_line import command_parser, run_command, whole_number
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: all of it; 1: a case failed, the rest is in the study."""
     parser = command_parser(
-        "compare.study",
+        "docs.study.build",
         "Compile every case of a study file (what is done is not done again), save the tables of all runs as Parquet, "
         "and fill the study's text in from them.",
         example="docs/study/study.toml",
@@ -21,8 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "study",
         metavar="STUDY.toml",
         type=Path,
-        help="the study file; its text and queries must be beside it, as in docs/study of the repository (an installed "
-        "wirediff has none)",
+        help="the study file; its text and queries are beside it",
     )
     parser.add_argument(
         "--runs", metavar="DIR", type=Path, default=Path("runs/study"), help="the folder of the run folders"
@@ -54,3 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not whole:
         print("a case failed; the others are done", file=sys.stderr)
     return 0 if whole else 1
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from compare.render.picture import Picture
-from compare.study.text import FIGURES
+from docs.study.build.text import FIGURES
 
 _FIGURE = re.compile(
     rf'<p><a id="(figure-\d+)"></a><a href="({FIGURES}/([\w-]+)\.svg)"><img src="[^"]*" alt="([^"]*)"\s*/?></a></p>\s*'
@@ -25,7 +25,7 @@ _LONG_CELL = re.compile(r"<td>(?=[^<]{20})")
 """Of words, which may be broken."""
 _NUMBER = re.compile(r"Table \d+(?=\.)")
 _TAG = re.compile(r'(<(?:a id="(?:figure|table)-\d+"|/a|/?details|/?summary|/?b|/?code)>)')
-"""The HTML that `compare.study.text` writes into Markdown; all other is shown as it was typed."""
+"""The HTML that `docs.study.build.text` writes into Markdown; all other is shown as it was typed."""
 _MARKDOWN_LINK = re.compile(r'(<a href="(?!https?:)[^"#]*\.md(?:#[^"]*)?">.*?)(</a>)', re.DOTALL)
 
 
@@ -40,7 +40,7 @@ def make_page(markdown: str, *, title: str, pictures: Mapping[str, Picture]) -> 
     body = _CAPTION.sub(_table, _TABLE.sub(_region, body))
     body = body.replace("<pre>", '<pre tabindex="0">')
     body = _MARKDOWN_LINK.sub(r"\1 (Markdown)\2", body)
-    style = files("compare.study").joinpath("page.css").read_text(encoding="utf-8")
+    style = files("docs.study.build").joinpath("page.css").read_text(encoding="utf-8")
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>\n{style}</style></head>\n'

@@ -8,10 +8,10 @@ from html.parser import HTMLParser
 import duckdb
 import pytest
 
-from compare.study.errors import StudyError
-from compare.study.make import make_text
-from compare.study.page import make_page, slug
-from compare.study.spec import read_study
+from docs.study.build.errors import StudyError
+from docs.study.build.make import make_text
+from docs.study.build.page import make_page, slug
+from docs.study.build.spec import read_study
 from tests.places import ROOT
 
 pytestmark = pytest.mark.slow

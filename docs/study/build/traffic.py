@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from compare.render.figures import COLOURS, INK
 from compare.render.picture import Picture
 from compare.render.units import bytes_text, time_text
-from compare.study.answers import Answer, Row
-from compare.study.sheet import (
+from docs.study.build.answers import Answer, Row
+from docs.study.build.sheet import (
     ARMS,
     BYTES,
     COUNTED,

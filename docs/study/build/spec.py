@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 
 from compare.run.arms import DEFAULT_CONTROLS
-from compare.study.errors import StudyError
+from docs.study.build.errors import StudyError
 from meshes.case import CHOICES
 from meshes.process.documents import read_toml
 from meshes.process.errors import MeshError

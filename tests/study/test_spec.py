@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from compare.study.errors import StudyError
-from compare.study.spec import choose_groups, read_study, sweep_commands
+from docs.study.build.errors import StudyError
+from docs.study.build.spec import choose_groups, read_study, sweep_commands
 
 WORDS = """
 title = "Two models"

@@ -16,8 +16,8 @@ from jinja2 import StrictUndefined, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from compare.render.picture import Picture
-from compare.study.answers import FORMATS, Answer, Row, value_text
-from compare.study.errors import StudyError
+from docs.study.build.answers import FORMATS, Answer, Row, value_text
+from docs.study.build.errors import StudyError
 from meshes.process.errors import OneLineError
 
 FIGURES = "figures"

@@ -8,9 +8,9 @@ import pytest
 
 from compare.query import query_runs
 from compare.query.errors import QueryError
-from compare.study.errors import StudyError
-from compare.study.make import answer_query, save_data, save_traces
-from compare.study.spec import Study, read_study
+from docs.study.build.errors import StudyError
+from docs.study.build.make import answer_query, save_data, save_traces
+from docs.study.build.spec import Study, read_study
 from tests.compare.query.run_folders import write_run
 from tests.places import ROOT
 

@@ -1,1 +1,0 @@
-"""A study: many cases compiled from one file, their data, and a text whose numbers come from them."""
