@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from witnesses.witness import Tensor, Witness, WitnessError
 
 LAYER = r"model\.layers\.(\d+)\."
 
-_HUGGINGFACE = {
+_HUGGINGFACE: Mapping[str, Any] = {
     "families": ("llama", "qwen3", "mixtral"),
     "owns": ("transformers/models/", "transformers/cache_utils.py", "transformers/integrations/"),
     "build": "witnesses.huggingface:build",
@@ -50,7 +51,7 @@ _HUGGINGFACE = {
     ),
 }
 
-_TUNIX = {
+_TUNIX: Mapping[str, Any] = {
     "door": "jax",
     "families": ("llama", "qwen3"),
     "owns": ("tunix/models/",),
@@ -87,7 +88,7 @@ _TUNIX = {
     "rope_theta": 1e6,
 }
 
-_TORCHAX = {"door": "torchax", "packages": ("torch", "torchax", "jax", "transformers")}
+_TORCHAX: Mapping[str, Any] = {"door": "torchax", "packages": ("torch", "torchax", "jax", "transformers")}
 
 _ROWS = (
     Witness(name="hf-torchxla", door="torchxla", packages=("torch", "torch_xla", "transformers"), **_HUGGINGFACE),

@@ -41,7 +41,8 @@ def build(witness: Witness, case: Case, enter: Enter) -> Program:
             tensors["position"] if "position" in tensors else torch.zeros((), dtype=torch.int32, device=tokens.device)
         )
         cache = transformers.StaticCache(config=config, max_cache_len=case.cache_length)
-        for layer, (key, value) in zip(cache.layers, names, strict=True):
+        layers: list[Any] = cache.layers
+        for layer, (key, value) in zip(layers, names, strict=True):
             _fill(layer, tensors[key], tensors[value], first)
         answer = torch.func.functional_call(
             model,
@@ -49,7 +50,7 @@ def build(witness: Witness, case: Case, enter: Enter) -> Program:
             (),
             {"input_ids": tokens, "past_key_values": cache, "use_cache": True, "logits_to_keep": 1},
         )
-        pairs = zip(cache.layers, names, strict=True)
+        pairs = zip(layers, names, strict=True)
         kept = {
             name: held for layer, pair in pairs for name, held in zip(pair, (layer.keys, layer.values), strict=True)
         }

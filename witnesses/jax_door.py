@@ -63,7 +63,7 @@ def lower(witness: Witness, case: Case, *, stages: Stages) -> tuple[bytes, dict[
     return jax_about.bytecode(lowered), describe(
         witness,
         case,
-        partitioner="shardy" if jax.config.jax_use_shardy_partitioner else "gspmd",
+        partitioner=jax_about.partitioner(),
         compile_options=jax_about.compile_options(lowered, num_devices=case.mesh.num_devices),
         parameters=parameters,
         constraints=constraints,
@@ -74,7 +74,8 @@ def trace(witness: Witness, case: Case) -> Traced:
     """The step of a Flax model, or of a PyTorch model through torchax."""
     if witness.door == "torchax":
         return _trace_torch(witness, case)
-    program, constraints = witness.program(case, enter=jax.named_scope), []
+    program = witness.program(case, enter=jax.named_scope)
+    constraints: list[str] = []
 
     def run(weights: Arrays, cache: Arrays, inputs: Arrays) -> tuple[Any, Any, Arrays]:
         with counted_constraints(program, constraints):
@@ -165,7 +166,7 @@ def counted_constraints(program: Program, names: list[str]) -> Iterator[None]:
 
 def check_constraints(lowered: jax.stages.Lowered, *, requested: int, witness: Witness) -> int:
     """The number of sharding constraints in the program.  Raises `WitnessError` if the model requested another."""
-    word = "sdy.sharding_constraint" if jax.config.jax_use_shardy_partitioner else "@Sharding"
+    word = "sdy.sharding_constraint" if jax_about.partitioner() == "shardy" else "@Sharding"
     present = lowered.as_text().count(word)
     if present != requested:
         raise WitnessError(

@@ -92,7 +92,7 @@ def lower(case: Case, out: Path) -> None:
         "arm": "torchxla",
         "phase": case.phase,
         "versions": package_versions(PACKAGES),
-        "partitioner": "shardy" if jax.config.jax_use_shardy_partitioner else "gspmd",
+        "partitioner": jax_about.partitioner(),
         "tracer": "torchax",
         "loop": case.loop,
         "attention": case.attention,
@@ -172,7 +172,7 @@ def _scan(run: Callable[..., Any], carry: Any, along: Any) -> Any:
     return torch_view(jax.lax.scan(body, *jax_view((carry, along))))
 
 
-def _abstract(each: Argument, mesh: AbstractMesh, case: Case) -> jax.ShapeDtypeStruct:
+def _abstract(each: Argument, mesh: Any, case: Case) -> jax.ShapeDtypeStruct:
     sharding = NamedSharding(mesh, PartitionSpec(*each.axes(case)))
     return jax.ShapeDtypeStruct(each.shape, DTYPES[each.dtype], sharding=sharding)
 

@@ -38,8 +38,8 @@ class StepContext(NamedTuple):
 
 def rope(x: Heads, *, position: Int[Array, ""], frequencies: Float[np.ndarray, "pairs"], layout: Layout) -> Heads:
     """Rotate each head's pairs (i, i + head_dim/2) by position, in float32.  No collective."""
-    places = layout.positions(position, x.shape[2]).astype(jnp.float32)
-    angles = places[:, None, None] * frequencies
+    positions = layout.positions(position, x.shape[2]).astype(jnp.float32)
+    angles = positions[:, None, None] * frequencies
     cos, sin = jnp.cos(angles), jnp.sin(angles)
     left, right = jnp.split(x.astype(jnp.float32), 2, axis=-1)
     return jnp.concatenate([left * cos - right * sin, right * cos + left * sin], axis=-1).astype(x.dtype)
@@ -84,9 +84,9 @@ def _ring(
 ) -> Float[Array, "stages batch seq heads head_dim"]:
     """One device's part of `ring_attention`; q, k and v are those of its part of the sequence."""
     steps = jnp.arange(q.shape[2])
-    # highest, total: [stages batch kv_heads group seq]; mixed: [… head_dim].
+    # highest, total: [stages batch kv_heads group seq]; attn_out: [… head_dim].
     highest = jnp.full((*q.shape[:2], k.shape[3], q.shape[3] // k.shape[3], q.shape[2]), LOWEST)
-    total, mixed = jnp.zeros(highest.shape), jnp.zeros((*highest.shape, q.shape[4]))
+    total, attn_out = jnp.zeros(highest.shape), jnp.zeros((*highest.shape, q.shape[4]))
     for step in range(ranks):
         if step:
             k, v = hop(k), hop(v)
@@ -96,9 +96,9 @@ def _ring(
         top = jnp.maximum(highest, jnp.max(scores, axis=-1))
         probs, kept = jnp.exp(scores - top[..., None]), jnp.exp(highest - top)
         here = jnp.einsum("zbkgst,zbtkh->zbkgsh", probs.astype(v.dtype), v, preferred_element_type=jnp.float32)
-        total, mixed = total * kept + jnp.sum(probs, axis=-1), mixed * kept[..., None] + here
+        total, attn_out = total * kept + jnp.sum(probs, axis=-1), attn_out * kept[..., None] + here
         highest = top
-    return jnp.einsum("zbkgsh->zbskgh", mixed / total[..., None]).reshape(q.shape).astype(q.dtype)
+    return jnp.einsum("zbkgsh->zbskgh", attn_out / total[..., None]).reshape(q.shape).astype(q.dtype)
 
 
 def merged_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""], layout: Layout) -> Heads:
@@ -106,12 +106,12 @@ def merged_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""], la
 
     Its parts are merged: three all-reduces over `cp`, of the highest score, of the sum, and of the weighted values.
     """
-    # scores, probs: [stages batch kv_heads group seq length]; mixed: [stages batch kv_heads group seq head_dim].
+    # scores, probs: [stages batch kv_heads group seq length]; attn_out: [stages batch kv_heads group seq head_dim].
     scores = jnp.where(causal_mask(position, q=q, k=k, layout=layout), _scores(q, k), LOWEST)
     probs = jnp.exp(scores - layout.max_over_parts(jnp.max(scores, axis=-1))[..., None])
-    mixed = jnp.einsum("zbkgst,zbtkh->zbkgsh", probs.astype(v.dtype), v, preferred_element_type=jnp.float32)
-    total, mixed = layout.sum_over_parts(jnp.sum(probs, axis=-1)), layout.sum_over_parts(mixed)
-    return jnp.einsum("zbkgsh->zbskgh", mixed / total[..., None]).reshape(q.shape).astype(q.dtype)
+    attn_out = jnp.einsum("zbkgst,zbtkh->zbkgsh", probs.astype(v.dtype), v, preferred_element_type=jnp.float32)
+    total, attn_out = layout.sum_over_parts(jnp.sum(probs, axis=-1)), layout.sum_over_parts(attn_out)
+    return jnp.einsum("zbkgsh->zbskgh", attn_out / total[..., None]).reshape(q.shape).astype(q.dtype)
 
 
 def _scores(q: Heads, k: Keys) -> Float[Array, "stages batch kv_heads group seq length"]:
@@ -122,8 +122,8 @@ def _scores(q: Heads, k: Keys) -> Float[Array, "stages batch kv_heads group seq 
 
 def causal_mask(position: Int[Array, ""], *, q: Heads, k: Keys, layout: Layout) -> Bool[Array, "seq length"]:
     """Which keys each query sees: those at its own position and before."""
-    places = layout.cache_positions() if layout.case.phase == "decode" else jnp.arange(k.shape[2])
-    return places <= layout.positions(position, q.shape[2])[:, None]
+    positions = layout.cache_positions() if layout.case.phase == "decode" else jnp.arange(k.shape[2])
+    return positions <= layout.positions(position, q.shape[2])[:, None]
 
 
 ATTENTION = {
@@ -176,19 +176,19 @@ class Attention(nnx.Module):
             q, k, v = self.project(layout.gather_sequence(x), position=context.position)
         with layout.scope("layer.attention.core"):
             keys, values, cache = update(cache, k, v, entry=entry, position=context.position, layout=layout)
-            mixed = choose_attention(case)(q, keys, values, position=context.position, layout=layout)
-            mixed = layout.place(mixed, HEADS)
+            attn_out = choose_attention(case)(q, keys, values, position=context.position, layout=layout)
+            attn_out = layout.place(attn_out, HEADS)
         with layout.scope("layer.attention.out"):
-            return layout.reduce_output(jnp.einsum("zbshk,zhkd->zbsd", mixed, self.o[...]), over="heads"), cache
+            return layout.reduce_output(jnp.einsum("zbshk,zhkd->zbsd", attn_out, self.o[...]), over="heads"), cache
 
     def project(self, x: Stream, *, position: Int[Array, ""]) -> tuple[Heads, KV, KV]:
         """Queries, keys and values: with their biases, normed where the model does, queries and keys turned."""
         layout = self.layout
         q, k, v = (jnp.einsum("zbsd,zhdk->zbshk", x, weight[...]) for weight in (self.q, self.k, self.v))
-        if self.q_bias is not None:
-            biases = (self.q_bias, self.k_bias, self.v_bias)
+        biases = [bias for bias in (self.q_bias, self.k_bias, self.v_bias) if bias is not None]
+        if biases:
             q, k, v = (each + bias[...][:, None, None] for each, bias in zip((q, k, v), biases, strict=True))
-        if self.q_norm is not None:
+        if self.q_norm is not None and self.k_norm is not None:
             q, k = self.q_norm(q), self.k_norm(k)
         q, k = (
             rope(each, position=position, frequencies=inverse_frequencies(layout.case.model), layout=layout)

@@ -1,7 +1,7 @@
 """Keys and values of every position so far: cache in, cache out, in place."""
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,10 +34,8 @@ class Cache(NamedTuple):
 Caches = Cache | tuple[Cache, ...]
 """Of a stage: one for all its layers in a scan, one of each where they are unrolled."""
 
-Made = TypeVar("Made")
 
-
-def make_caches(case: Case, make: Callable[[str], Made]) -> Caches:
+def make_caches(case: Case, make: Callable[[str], Any]) -> Caches:
     """The caches of a step, each tensor made by its name."""
     caches = tuple(Cache(make(k), make(v)) for k, v in cache_names(case))
     return caches[0] if case.loop == "scan" else caches
@@ -103,7 +101,8 @@ def _put(layer: Layer, token: Tokens, position: Int[Array, ""], layout: Layout, 
 def _write(
     cache: Entries, new: KV, entry: Int[Array, ""], position: Int[Array, ""], layout: Layout, how: str
 ) -> Entries:
-    piece, at, dims = _merged(new)[None], (entry, 0, 0, 0, 0), CACHE_DIMS
+    piece, dims = _merged(new)[None], CACHE_DIMS
+    at: tuple[Int[Array, ""] | int, ...] = (entry, 0, 0, 0, 0)
     if layout.case.phase == "prefill":
         piece = _parts(piece, layout)
     elif how == "slice":

@@ -57,15 +57,15 @@ class Layer(nnx.Module):
         self.shared_gate = layout.param("layers stages embed") if model.shared_ffn else None
 
     def __call__(self, x: Stream, cache: Cache, *, entry: Int[Array, ""], context: StepContext) -> tuple[Stream, Cache]:
-        mixed, cache = self.attention(self.attention_norm(x), cache, entry=entry, context=context)
-        x = x + mixed
+        attn_out, cache = self.attention(self.attention_norm(x), cache, entry=entry, context=context)
+        x = x + attn_out
         return x + self.feed_forward(self.mlp_norm(x)), cache
 
     def feed_forward(self, x: Stream) -> Stream:
         """The dense one; or the chosen experts, plus the shared experts times their own gate."""
         if self.moe is None:
-            return self.mlp(x)
-        if self.shared is None:
+            return self.mlp(x)  # type: ignore[misc]  # a layer has one of the two
+        if self.shared is None or self.shared_gate is None:
             return self.moe(x)
         with self.layout.scope("layer.mlp.down"):
             gate = jax.nn.sigmoid(jnp.einsum("zbsd,zd->zbs", x, self.shared_gate[...]))

@@ -9,12 +9,12 @@ from flax import nnx
 from jaxtyping import Array, Float, Int
 
 from jax_impl.decoder.attention import StepContext, Stream
-from jax_impl.decoder.cache import Cache, Caches
+from jax_impl.decoder.cache import Caches
 from jax_impl.decoder.layers import Layer
 from jax_impl.decoder.norm import Norm
-from jax_impl.sharding.layout import Layout
+from jax_impl.sharding.layout import Layout, Weights
 
-Ends = Float[Array, "slots stages batch parts embed"]
+LastHidden = Float[Array, "slots stages batch parts embed"]
 Scores = Float[Array, "slots stages batch parts vocab"]
 
 
@@ -40,11 +40,11 @@ class Head(nnx.Module):
         self.layout = layout
         self.table = layout.param("embed vocab")
 
-    def __call__(self, x: Ends) -> Scores:
+    def __call__(self, x: LastHidden) -> Scores:
         return scores(x, self.table[...], layout=self.layout)
 
 
-def scores(x: Ends, table: Float[Array, "embed vocab"], *, layout: Layout) -> Scores:
+def scores(x: LastHidden, table: Float[Array, "embed vocab"], *, layout: Layout) -> Scores:
     """The product with the head's table, each shard for its part of the vocabulary."""
     with layout.scope("head"):
         return layout.place(jnp.einsum("mzbpd,dv->mzbpv", x, table), "slots stages batch parts vocab")
@@ -58,7 +58,7 @@ class Decoder(nnx.Module):
         self.embedding = Embedding(layout)
         case = layout.case
         # In a scan one stack of all layers; unrolled each has its own weights, which XLA can fetch ahead.
-        self.layers = (
+        self.layers: Any = (
             Layer(layout)
             if case.loop == "scan"
             else nnx.List([Layer(layout) for _ in range(case.model.layers // case.mesh.pp)])
@@ -79,14 +79,14 @@ class Decoder(nnx.Module):
             return x, tuple(changed)
         form, stacked = nnx.split(self.layers)
 
-        def run(carry: tuple[Stream, Cache], at: tuple[nnx.State, Array]) -> tuple[tuple[Stream, Cache], None]:
+        def run(carry: tuple[Stream, Caches], at: tuple[Weights, Array]) -> tuple[tuple[Stream, Caches], None]:
             weights, layer = at
             entry = layer * case.microbatches + context.slot
             return nnx.merge(form, weights)(*carry, entry=entry, context=context), None
 
         return jax.lax.scan(run, carry, (stacked, jnp.arange(case.model.layers // case.mesh.pp)))[0]
 
-    def logits(self, x: Ends) -> Scores:
+    def logits(self, x: LastHidden) -> Scores:
         """Every stage computes them; only the last stage's are the answer."""
         x = self.norm(x)
         if self.head is None:

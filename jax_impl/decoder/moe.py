@@ -50,10 +50,10 @@ class Moe(nnx.Module):
         """Each token's gate for each expert, in float32; 0 for those that it does not choose.  No collective."""
         model = self.layout.case.model
         logits = jnp.einsum("zgtd,zde->zgte", tokens, self.router[...])
-        best, chosen = jax.lax.top_k(jax.nn.softmax(logits.astype(jnp.float32), axis=-1), model.experts_per_token)
+        best, expert_ids = jax.lax.top_k(jax.nn.softmax(logits.astype(jnp.float32), axis=-1), model.experts_per_token)
         if model.renormalized:
             best = best / jnp.sum(best, axis=-1, keepdims=True)
-        gates = jnp.sum(jax.nn.one_hot(chosen, model.experts) * best[..., None], axis=-2)
+        gates = jnp.sum(jax.nn.one_hot(expert_ids, model.experts) * best[..., None], axis=-2)
         return self.layout.place(gates, "stages groups _ choices")
 
     def assign_slots(self, gates: Float[Array, "stages groups tokens experts"]) -> Table:
@@ -88,8 +88,8 @@ class Moe(nnx.Module):
         stages, experts, _, shards, embed = back.shape
         # [stages experts groups slots shards embed]
         back = back.reshape(stages, experts, table.shape[1], -1, shards, embed)
-        mixed = layout.place(jnp.einsum("zgtec,zegcsd->zgtsd", table, back), "stages groups _ shards embed")
-        return layout.reduce_output(ungroup_tokens(jnp.sum(mixed, axis=3), layout=layout), over="expert_ffn")
+        expert_out = layout.place(jnp.einsum("zgtec,zegcsd->zgtsd", table, back), "stages groups _ shards embed")
+        return layout.reduce_output(ungroup_tokens(jnp.sum(expert_out, axis=3), layout=layout), over="expert_ffn")
 
 
 def group_tokens(x: Tokens, *, layout: Layout) -> Groups:

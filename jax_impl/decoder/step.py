@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 from jax_impl.decoder.cache import CACHE_DIMS, Caches, cache_shape, make_caches
 from jax_impl.decoder.model import Decoder
 from jax_impl.decoder.pipeline import run_pipeline
-from jax_impl.sharding.layout import Layout
+from jax_impl.sharding.layout import Layout, Weights
 from jax_impl.sharding.lowering import abstract_array, abstract_weights
 
 Ids = Int[Array, "sequences"]
@@ -35,9 +35,9 @@ class Step:
         form, weights = nnx.split(nnx.eval_shape(lambda: Decoder(layout)))
         kv = abstract(cache_shape(case), layout.dtype, CACHE_DIMS)
         if case.phase == "prefill":
-            inputs = (abstract((case.batch, case.seq), jnp.int32, "batch positions"),)
+            inputs = [abstract((case.batch, case.seq), jnp.int32, "batch positions")]
         else:
-            inputs = (abstract((case.batch, 1), jnp.int32, "batch _"), abstract((), jnp.int32, ""))
+            inputs = [abstract((case.batch, 1), jnp.int32, "batch _"), abstract((), jnp.int32, "")]
         return cls(
             layout=layout,
             form=form,
@@ -47,7 +47,7 @@ class Step:
     @property
     def run(self) -> Callable[..., tuple[Ids, Caches]]:
         """The pure function of this phase."""
-        return {"prefill": self.prefill, "decode": self.decode}[self.layout.case.phase]
+        return self.prefill if self.layout.case.phase == "prefill" else self.decode
 
     @property
     def output_dims(self) -> tuple[str, Caches]:
@@ -60,37 +60,37 @@ class Step:
         ids, cache = self.output_dims
         return ids, "slots stages batch parts vocab", cache
 
-    def prefill(self, weights: nnx.State, cache: Caches, tokens: Tokens) -> tuple[Ids, Caches]:
+    def prefill(self, weights: Weights, cache: Caches, tokens: Tokens) -> tuple[Ids, Caches]:
         """The next token of every sequence, and the cache with the keys and values of its prompt."""
         ids, _, cache = self.watch(weights, cache, tokens)
         return ids, cache
 
-    def decode(self, weights: nnx.State, cache: Caches, tokens: Tokens, position: Int[Array, ""]) -> tuple[Ids, Caches]:
+    def decode(self, weights: Weights, cache: Caches, tokens: Tokens, position: Int[Array, ""]) -> tuple[Ids, Caches]:
         """The next token of every sequence, and the cache with this one's keys and values at `position`."""
         ids, _, cache = self.watch(weights, cache, tokens, position)
         return ids, cache
 
     def watch(
-        self, weights: nnx.State, cache: Caches, tokens: Tokens, position: Int[Array, ""] | None = None
+        self, weights: Weights, cache: Caches, tokens: Tokens, position: Int[Array, ""] | None = None
     ) -> tuple[Ids, Float[Array, "slots stages batch parts vocab"], Caches]:
         """The step with its logits, those of every stage."""
         arguments = (weights, cache, tokens, *([] if position is None else [position]))
         return self.layout.as_global(self._watch, takes=self.arguments, gives=self.watch_dims)(*arguments)
 
     def _watch(
-        self, weights: nnx.State, cache: Caches, tokens: Tokens, position: Int[Array, ""] | None = None
+        self, weights: Weights, cache: Caches, tokens: Tokens, position: Int[Array, ""] | None = None
     ) -> tuple[Ids, Float[Array, "slots stages batch parts vocab"], Caches]:
         layout, model = self.layout, nnx.merge(self.form, weights)
 
-        def choose(ends: Array) -> tuple[Array, Array]:
-            logits = model.logits(ends)
+        def choose(last_hidden: Array) -> tuple[Array, Array]:
+            logits = model.logits(last_hidden)
             return logits, layout.sample(logits)
 
         embedded = layout.on_first_stage(model.embedding, split_microbatches(tokens, slots=layout.case.microbatches))
         first = jnp.int32(0 if position is None else position)
         last, cache = run_pipeline(model, embedded, cache, position=first)
-        logits, chosen = layout.on_last_stage(choose, layout.last_tokens(last))
-        return layout.place(merge_microbatches(layout.collect(chosen)), "batch"), logits, cache
+        logits, token_ids = layout.on_last_stage(choose, layout.last_tokens(last))
+        return layout.place(merge_microbatches(layout.collect(token_ids)), "batch"), logits, cache
 
 
 def split_microbatches(tokens: Tokens, *, slots: int) -> Int[Array, "slots batch seq"]:

@@ -51,7 +51,7 @@ def measure(request: dict[str, Any], out: Path) -> dict[str, Any]:
         except Exception as error:
             programs.append({"number": number, "error": one_line(f"{type(error).__name__}: {error}")})
             continue
-        (out / f"{number}.hlo").write_text(compiled.as_text(), encoding="utf-8")
+        (out / f"{number}.hlo").write_text(compiled.as_text() or "", encoding="utf-8")
         # Several calls of a program with collectives under way block each other's threads on a CPU.
         one_at_a_time = request["platform"] == "cpu"
         windows = _measure_program(compiled, arguments, request, meter, one_at_a_time=one_at_a_time)

@@ -16,7 +16,7 @@ COLUMNS = 1024
 """Elements of a row of what is copied or sent."""
 DTYPES = {"bf16": jnp.bfloat16, "f32": jnp.float32}
 
-Program = tuple[Callable[..., Any], tuple[jax.Array, ...]]
+Program = tuple[jax.stages.Wrapped, tuple[jax.Array, ...]]
 
 
 def make_kernel(request: dict[str, Any]) -> Program:

@@ -37,7 +37,7 @@ def describe_program(step: Step, traced: jax.stages.Traced, lowered: jax.stages.
         "arm": "jax",
         "phase": case.phase,
         "versions": {package: version(package) for package in PACKAGES},
-        "partitioner": "shardy" if jax.config.jax_use_shardy_partitioner else "gspmd",
+        "partitioner": partitioner(),
         "loop": case.loop,
         "attention": case.attention,
         "style": case.style,
@@ -102,3 +102,8 @@ def _outputs(step: Step, traced: jax.stages.Traced) -> list[dict[str, Any]]:
 def _array(dims: str, shape: jax.ShapeDtypeStruct) -> dict[str, Any]:
     axes = [",".join(each) if isinstance(each, tuple) else each for each in shape.sharding.spec]
     return {"dims": dims, "shape": list(shape.shape), "dtype": DTYPE_NAMES[shape.dtype], "axes": axes}
+
+
+def partitioner() -> str:
+    """What JAX is set to: `shardy` or `gspmd`."""
+    return "shardy" if jax.config.jax_use_shardy_partitioner else "gspmd"  # type: ignore[attr-defined]  # made at run time

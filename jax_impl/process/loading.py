@@ -11,6 +11,7 @@ from flax import nnx
 from jax_impl.decoder.cache import Caches, make_caches
 from jax_impl.decoder.step import Step
 from jax_impl.process.about import INPUTS
+from jax_impl.sharding.layout import Weights
 from meshes.case import Case
 from meshes.weights import WeightSpec, weights
 
@@ -21,7 +22,7 @@ Read = Callable[[WeightSpec, tuple[slice, ...], Case], np.ndarray[Any, np.dtype[
 """A slice of a weight, in the case's dtype; bf16 as its bits (uint16)."""
 
 
-def load_weights(step: Step, numbers: Numbers) -> nnx.State:
+def load_weights(step: Step, numbers: Numbers) -> Weights:
     return make_weights(step, lambda name, each: _load(each, name, numbers))
 
 
@@ -35,7 +36,7 @@ def load_inputs(step: Step, numbers: Numbers) -> tuple[jax.Array, ...]:
     return tuple(_load(each, name, numbers) for name, each in zip(names, step.arguments[2:], strict=True))
 
 
-def read_weights(step: Step, read: Read) -> nnx.State:
+def read_weights(step: Step, read: Read) -> Weights:
     """The weights of a checkpoint, shard by shard: the host holds one shard beside those that are on devices."""
     specs = {spec.name: spec for spec in weights(step.layout.case)}
 
@@ -50,7 +51,7 @@ def empty_cache(step: Step) -> Caches:
     return jax.tree.map(lambda each: jnp.zeros(each.shape, each.dtype, device=each.sharding), step.arguments[1])
 
 
-def make_weights(step: Step, make: Callable[[str, jax.ShapeDtypeStruct], jax.Array]) -> nnx.State:
+def make_weights(step: Step, make: Callable[[str, jax.ShapeDtypeStruct], jax.Array]) -> Weights:
     """Each weight by its name and its shape with sharding."""
     flat = nnx.to_flat_state(step.arguments[0])
     return nnx.from_flat_state(

@@ -113,7 +113,7 @@ class ExplicitLayout(Layout):
         return self._exchanged(x, cut=2, joined=1)
 
     @property
-    def ticks(self) -> Int[Array, "ticks"]:
+    def ticks(self) -> Int[np.ndarray, "ticks"]:
         """The numbers of the ticks, known while tracing: the permutes of each tick have their own pairs."""
         return np.arange(self.case.microbatches + self._size(STAGES) - 1)
 
@@ -183,18 +183,21 @@ class ExplicitLayout(Layout):
             values, ids = (jax.lax.all_gather(each, SHARDS, axis=each.ndim) for each in pair)
             return jnp.take_along_axis(ids, jnp.argmax(values, axis=-1)[..., None], axis=-1)[..., 0]
 
-    def collect(self, chosen: Int[Array, "slots stages batch parts"]) -> Int[Array, "slots batch"]:
+    def collect(self, token_ids: Int[Array, "slots stages batch parts"]) -> Int[Array, "slots batch"]:
         """The last stage's ids to the first stage: a collective-permute over `pp`.
 
         In prefill the last part's alone, and then to the ranks of the others: cp − 1 of one pair each.
         """
-        chosen, stages, ranks = chosen[:, 0, :, 0], self._size(STAGES), self._size(RING)
+        token_ids, stages, ranks = token_ids[:, 0, :, 0], self._size(STAGES), self._size(RING)
         with self.scope("pipeline.collect"):
             if stages > 1:
                 pairs = [((stages - 1) * ranks + rank, rank) for rank in self._choosers]
-                chosen = jax.lax.ppermute(chosen, (STAGES, RING), pairs)
+                token_ids = jax.lax.ppermute(token_ids, (STAGES, RING), pairs)
             return self._broadcast(
-                chosen, (STAGES, RING), source=ranks - 1, targets=[r for r in range(ranks) if r not in self._choosers]
+                token_ids,
+                (STAGES, RING),
+                source=ranks - 1,
+                targets=[r for r in range(ranks) if r not in self._choosers],
             )
 
     def _hop(self, x: Shaped[Array, "..."]) -> Shaped[Array, "..."]:

@@ -26,6 +26,7 @@ TOKENS = "stages batch seq embed"
 
 Stream = Shaped[Array, "stages stream_batch stream_seq embed"]
 Block = Shaped[Array, "stages batch seq embed"]
+Weights = nnx.State[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +47,7 @@ class Layout:
         """Into how many parts the dim of an array is split."""
         return count_parts(dim, case=self.case)
 
-    def param(self, dims: str) -> nnx.Param:
+    def param(self, dims: str) -> nnx.Param[Any]:
         """A weight with these dims, zero until it is loaded; traced, it costs no memory.
 
         `layers` are stacked in a scan; unrolled, each has its own.
@@ -144,7 +145,7 @@ class Layout:
         return self.place(x, "stages _ groups shards embed")
 
     @property
-    def ticks(self) -> Int[Array, "ticks"]:
+    def ticks(self) -> Int[Array | np.ndarray, "ticks"]:
         """The ticks of the pipeline, each as its cache slot.
 
         In the bubble microbatches repeat.  What a stage then writes it has written before, to the same slot; and what
@@ -209,13 +210,13 @@ class Layout:
         with self.scope("sample"):
             return self.place(jnp.argmax(logits, axis=-1).astype(jnp.int32), "slots stages batch parts")
 
-    def collect(self, chosen: Int[Array, "slots stages batch parts"]) -> Int[Array, "slots batch"]:
+    def collect(self, token_ids: Int[Array, "slots stages batch parts"]) -> Int[Array, "slots batch"]:
         """The last stage's ids of the last part, everywhere: masked sums, an all-reduce over `pp`, one over `cp`."""
         if self.num_parts("stages") * self.num_parts("parts") == 1:
-            return chosen[:, 0, :, 0]
+            return token_ids[:, 0, :, 0]
         with self.scope("pipeline.collect"):
-            chosen = self.place(_last_of(chosen, axis=1), "slots batch parts")
-            return self.place(_last_of(chosen, axis=2), "slots batch")
+            token_ids = self.place(_last_of(token_ids, axis=1), "slots batch parts")
+            return self.place(_last_of(token_ids, axis=2), "slots batch")
 
     def _hop(self, x: Shaped[Array, "..."]) -> Shaped[Array, "..."]:
         ranks = self.case.mesh.axes[RING]

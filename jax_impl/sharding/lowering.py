@@ -7,7 +7,7 @@ import jax
 from flax import nnx
 from jax.typing import DTypeLike
 
-from jax_impl.sharding.layout import Layout
+from jax_impl.sharding.layout import Layout, Weights
 from jax_impl.sharding.spec import named_sharding
 
 
@@ -16,10 +16,10 @@ def abstract_array(layout: Layout, shape: tuple[int, ...], dtype: DTypeLike, dim
     return jax.ShapeDtypeStruct(shape, dtype, sharding=named_sharding(dims, case=layout.case, mesh=layout.mesh))
 
 
-def abstract_weights(layout: Layout, weights: nnx.State) -> nnx.State:
+def abstract_weights(layout: Layout, weights: Weights) -> Weights:
     """The shapes of a model's weights, with their shardings."""
 
-    def abstract(weight: nnx.Variable) -> nnx.Variable:
+    def abstract(weight: nnx.Variable[Any]) -> nnx.Variable[Any]:
         return weight.replace(abstract_array(layout, weight.shape, weight.dtype, weight.get_metadata("dims")))
 
     return jax.tree.map(abstract, weights, is_leaf=lambda each: isinstance(each, nnx.Variable))

@@ -155,7 +155,7 @@ class Layout(Protocol):
         """The greedy choice: [slots stages batch parts vocab] -> ids [slots stages batch parts]."""
         ...
 
-    def collect(self, chosen: Array) -> Array:
+    def collect(self, token_ids: Array) -> Array:
         """The ids that the last stage chose for the last part of each sequence: [slots batch]."""
         ...
 

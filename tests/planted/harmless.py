@@ -21,8 +21,8 @@ DEFECTS = (
     ),
     _harmless(
         "no-pin-of-mixed", "what attention gives is not pinned",
-        jax=("decoder/attention.py", "mixed = layout.place(mixed, HEADS)", "mixed = mixed * 1"),
-        torchxla=("decoder/attention.py", "mixed = layout.place(mixed, HEADS)", "mixed = mixed * 1"),
+        jax=("decoder/attention.py", "attn_out = layout.place(attn_out, HEADS)", "attn_out = attn_out * 1"),
+        torchxla=("decoder/attention.py", "attn_out = layout.place(attn_out, HEADS)", "attn_out = attn_out * 1"),
     ),
     _harmless(
         "no-pin-of-hidden", "the hidden activations are not pinned",
@@ -81,8 +81,8 @@ DEFECTS = (
     ),
     _harmless(
         "residual-first", "the residual is added in another order", setting=TP_PP, phase="decode",
-        jax=("decoder/layers.py", "x = x + mixed", "x = mixed + x"),
-        torchxla=("decoder/layers.py", "x = x + mixed", "x = mixed + x"),
+        jax=("decoder/layers.py", "x = x + attn_out", "x = attn_out + x"),
+        torchxla=("decoder/layers.py", "x = x + attn_out", "x = attn_out + x"),
     ),
     _harmless(
         "scores-scaled-first", "queries are scaled before the scores are made", setting=CP_TP, phase="decode",

@@ -101,14 +101,14 @@ DEFECTS = (
         sites={
             "jax": Site(
                 "decoder/attention.py",
-                "mixed = layout.place(mixed, HEADS)",
-                'mixed = layout.place(mixed, "stages batch seq _ head_dim")',
+                "attn_out = layout.place(attn_out, HEADS)",
+                'attn_out = layout.place(attn_out, "stages batch seq _ head_dim")',
                 reported=MIXED_JAX,
             ),
             "torchxla": Site(
                 "decoder/attention.py",
-                "mixed = layout.place(mixed, HEADS)",
-                'mixed = layout.place(mixed, "stages batch seq _ head_dim")',
+                "attn_out = layout.place(attn_out, HEADS)",
+                'attn_out = layout.place(attn_out, "stages batch seq _ head_dim")',
                 reported=MIXED_TORCH,
             ),
         },

@@ -113,11 +113,13 @@ DEFECTS = (
         sites={
             "jax": Site(
                 OUT_JAX[0], OUT_JAX[1],
-                OUT_JAX[1].replace("mixed, self", "mixed / jnp.max(jnp.abs(mixed), (-2, -1), keepdims=True), self"),
+                OUT_JAX[1].replace(
+                    "attn_out, self", "attn_out / jnp.max(jnp.abs(attn_out), (-2, -1), keepdims=True), self"
+                ),
             ),
             "torchxla": Site(
                 OUT_TORCH[0], OUT_TORCH[1],
-                OUT_TORCH[1].replace("mixed, self", "mixed / mixed.abs().amax((-2, -1), keepdim=True), self"),
+                OUT_TORCH[1].replace("attn_out, self", "attn_out / attn_out.abs().amax((-2, -1), keepdim=True), self"),
             ),
         },
         rows=(

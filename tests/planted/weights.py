@@ -23,11 +23,11 @@ UP_JAX = (
 )
 OUT_JAX = (
     "decoder/attention.py",
-    'return layout.reduce_output(jnp.einsum("zbshk,zhkd->zbsd", mixed, self.o[...]), over="heads"), cache',
+    'return layout.reduce_output(jnp.einsum("zbshk,zhkd->zbsd", attn_out, self.o[...]), over="heads"), cache',
 )
 OUT_TORCH = (
     "decoder/attention.py",
-    'return layout.reduce_output(torch.einsum("zbshk,zhkd->zbsd", mixed, self.o), over="heads"), cache',
+    'return layout.reduce_output(torch.einsum("zbshk,zhkd->zbsd", attn_out, self.o), over="heads"), cache',
 )
 QKV_JAX = (
     "decoder/attention.py",

@@ -55,6 +55,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("patterns/blocks.py", "ragged_experts"): "PyTorch/XLA has no ragged dot",
     ("process/about.py", "describe_program"): _TRACED,
     ("process/about.py", "compile_options"): "JAX is asked for them; those of torch_xla's runtime are written down",
+    ("process/about.py", "partitioner"): "JAX has two; PyTorch/XLA takes GSPMD",
     ("process/about.py", "bytecode"): "of PyTorch/XLA it is made in process/stablehlo.py",
     ("process/about.py", "lower_graph"): _TRACED,
     ("process/loading.py", "make_weights"): "for jax_impl.convert",

@@ -34,8 +34,8 @@ class StepContext(NamedTuple):
 
 def rope(x: Heads, *, position: Int[Tensor, ""], frequencies: Float[Tensor, "pairs"], layout: Layout) -> Heads:
     """Rotate each head's pairs (i, i + head_dim/2) by position, in float32.  No collective."""
-    places = layout.positions(position, x.shape[2]).float()
-    angles = places[:, None, None] * frequencies
+    positions = layout.positions(position, x.shape[2]).float()
+    angles = positions[:, None, None] * frequencies
     cos, sin = torch.cos(angles), torch.sin(angles)
     left, right = x.float().chunk(2, dim=-1)
     return torch.cat([left * cos - right * sin, right * cos + left * sin], dim=-1).to(x.dtype)
@@ -95,8 +95,8 @@ def grouped_sdpa(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, ""], layou
 
     In prefill it gathers what `causal_attention` does, with no copies of K and V; in decode it is `cached_attention`.
     """
-    mixed = _sdpa(q, k, v, position=position, layout=layout, order=(0, 1, 3, 2, 4))
-    return mixed.permute(0, 1, 3, 2, 4)
+    attn_out = _sdpa(q, k, v, position=position, layout=layout, order=(0, 1, 3, 2, 4))
+    return attn_out.permute(0, 1, 3, 2, 4)
 
 
 def heads_first_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, ""], layout: Layout) -> Heads:
@@ -107,8 +107,8 @@ def heads_first_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, "
     ways = layout.num_parts("batch")
     # [stages ways batch/ways seq heads head_dim]
     cut = (each.unflatten(1, (ways, -1)) for each in (q, k, v))
-    mixed = _sdpa(*cut, position=position, layout=layout, order=(0, 1, 4, 2, 3, 5))
-    return mixed.permute(0, 1, 3, 4, 2, 5).flatten(1, 2)
+    attn_out = _sdpa(*cut, position=position, layout=layout, order=(0, 1, 4, 2, 3, 5))
+    return attn_out.permute(0, 1, 3, 4, 2, 5).flatten(1, 2)
 
 
 def _sdpa(
@@ -123,8 +123,8 @@ def _sdpa(
     heads = order.index(q.ndim - 2)
     q, k, v = (each.permute(order) for each in (q, k, v))
     packed = q.unflatten(heads, (-1, groups)).movedim(heads + 1, -3).flatten(-3, -2)
-    mixed = F.scaled_dot_product_attention(packed, k, v, attn_mask=mask)
-    return mixed.unflatten(-2, (groups, length)).movedim(-3, heads + 1).flatten(heads, heads + 1)
+    attn_out = F.scaled_dot_product_attention(packed, k, v, attn_mask=mask)
+    return attn_out.unflatten(-2, (groups, length)).movedim(-3, heads + 1).flatten(heads, heads + 1)
 
 
 def per_sequence_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, ""], layout: Layout) -> Heads:
@@ -141,8 +141,8 @@ def per_sequence_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, 
 def causal_mask(position: Int[Tensor, ""], *, q: Heads, k: Keys, layout: Layout) -> Bool[Tensor, "seq length"]:
     """Which keys each query sees: those at its own position and before."""
     case, (seq, length) = layout.case, (torch.arange(each.shape[2], device=each.device) for each in (q, k))
-    places = layout.cache_positions() if case.phase == "decode" and case.mesh.cp > 1 else length
-    return places <= position + seq[:, None]
+    positions = layout.cache_positions() if case.phase == "decode" and case.mesh.cp > 1 else length
+    return positions <= position + seq[:, None]
 
 
 ATTENTION = {
@@ -200,19 +200,19 @@ class Attention(nn.Module):
             q, k, v = self.project(layout.gather_sequence(x), position=context.position)
         with layout.scope("layer.attention.core"):
             keys, values, cache = update(cache, k, v, entry=entry, position=context.position, layout=layout)
-            mixed = choose_attention(case)(q, keys, values, position=context.position, layout=layout)
-            mixed = layout.place(mixed, HEADS)
+            attn_out = choose_attention(case)(q, keys, values, position=context.position, layout=layout)
+            attn_out = layout.place(attn_out, HEADS)
         with layout.scope("layer.attention.out"):
-            return layout.reduce_output(torch.einsum("zbshk,zhkd->zbsd", mixed, self.o), over="heads"), cache
+            return layout.reduce_output(torch.einsum("zbshk,zhkd->zbsd", attn_out, self.o), over="heads"), cache
 
     def project(self, x: Stream, *, position: Int[Tensor, ""]) -> tuple[Heads, KV, KV]:
         """Queries, keys and values: with their biases, normed where the model does, queries and keys turned."""
         layout = self.layout
         q, k, v = (torch.einsum("zbsd,zhdk->zbshk", x, weight) for weight in (self.q, self.k, self.v))
-        if self.q_bias is not None:
-            biases = (self.q_bias, self.k_bias, self.v_bias)
+        biases = [bias for bias in (self.q_bias, self.k_bias, self.v_bias) if bias is not None]
+        if biases:
             q, k, v = (each + bias[:, None, None] for each, bias in zip((q, k, v), biases, strict=True))
-        if self.q_norm is not None:
+        if self.q_norm is not None and self.k_norm is not None:
             q, k = self.q_norm(q), self.k_norm(k)
         q, k = (rope(each, position=position, frequencies=self.frequencies, layout=layout) for each in (q, k))
         return layout.place(q, HEADS), layout.place(k, KV_HEADS), layout.place(v, KV_HEADS)

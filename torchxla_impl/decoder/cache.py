@@ -1,7 +1,7 @@
 """Keys and values of every position so far: cache in, cache out, in place."""
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -35,10 +35,8 @@ class Cache(NamedTuple):
 Caches = Cache | tuple[Cache, ...]
 """Of a stage: one for all its layers in a scan, one of each where they are unrolled."""
 
-Made = TypeVar("Made")
 
-
-def make_caches(case: Case, make: Callable[[str], Made]) -> Caches:
+def make_caches(case: Case, make: Callable[[str], Any]) -> Caches:
     """The caches of a step, each tensor made by its name."""
     caches = tuple(Cache(make(k), make(v)) for k, v in cache_names(case))
     return caches[0] if case.loop == "scan" else caches

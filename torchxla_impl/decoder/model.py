@@ -16,7 +16,7 @@ from torchxla_impl.decoder.norm import Norm
 from torchxla_impl.decoder.scan import scan
 from torchxla_impl.sharding.layout import Layout
 
-Ends = Float[Tensor, "slots stages batch parts embed"]
+LastHidden = Float[Tensor, "slots stages batch parts embed"]
 Scores = Float[Tensor, "slots stages batch parts vocab"]
 
 
@@ -44,11 +44,11 @@ class Head(nn.Module):
         self.layout = layout
         self.table = layout.param("embed vocab")
 
-    def forward(self, x: Ends) -> Scores:
+    def forward(self, x: LastHidden) -> Scores:
         return scores(x, self.table, layout=self.layout)
 
 
-def scores(x: Ends, table: Float[Tensor, "embed vocab"], *, layout: Layout) -> Scores:
+def scores(x: LastHidden, table: Float[Tensor, "embed vocab"], *, layout: Layout) -> Scores:
     """The product with the head's table, each shard for its part of the vocabulary."""
     with layout.scope("head"):
         return layout.place(torch.einsum("mzbpd,dv->mzbpv", x, table), "slots stages batch parts vocab")
@@ -63,7 +63,7 @@ class Decoder(nn.Module):
         self.embedding = Embedding(layout)
         case = layout.case
         # In a scan one stack of all layers; unrolled each has its own weights, which XLA can fetch ahead.
-        self.layers = (
+        self.layers: Any = (
             Layer(layout)
             if case.loop == "scan"
             else nn.ModuleList([Layer(layout) for _ in range(case.model.layers // case.mesh.pp)])
@@ -94,7 +94,7 @@ class Decoder(nn.Module):
         layers = torch.arange(case.model.layers // case.mesh.pp, device=carry[0].device)
         return scan(run, carry, (stacked, layers))[0]
 
-    def logits(self, x: Ends) -> Scores:
+    def logits(self, x: LastHidden) -> Scores:
         """Every stage computes them; only the last stage's are the answer."""
         x = self.norm(x)
         if self.head is None:

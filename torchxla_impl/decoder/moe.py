@@ -51,10 +51,10 @@ class Moe(nn.Module):
         """Each token's gate for each expert, in float32; 0 for those that it does not choose.  No collective."""
         model = self.layout.case.model
         logits = torch.einsum("zgtd,zde->zgte", tokens, self.router)
-        best, chosen = torch.topk(torch.softmax(logits.float(), dim=-1), model.experts_per_token)
+        best, expert_ids = torch.topk(torch.softmax(logits.float(), dim=-1), model.experts_per_token)
         if model.renormalized:
             best = best / best.sum(-1, keepdim=True)
-        hot = chosen[..., None] == torch.arange(model.experts, device=chosen.device)
+        hot = expert_ids[..., None] == torch.arange(model.experts, device=expert_ids.device)
         gates = torch.where(hot, best[..., None], 0.0).sum(-2)
         return self.layout.place(gates, "stages groups _ choices")
 
@@ -88,8 +88,8 @@ class Moe(nn.Module):
         layout = self.layout
         # [stages experts groups slots shards embed]
         back = layout.from_experts(partial).unflatten(2, (table.shape[1], -1))
-        mixed = layout.place(torch.einsum("zgtec,zegcsd->zgtsd", table, back), "stages groups _ shards embed")
-        return layout.reduce_output(ungroup_tokens(mixed.sum(3), layout=layout), over="expert_ffn")
+        expert_out = layout.place(torch.einsum("zgtec,zegcsd->zgtsd", table, back), "stages groups _ shards embed")
+        return layout.reduce_output(ungroup_tokens(expert_out.sum(3), layout=layout), over="expert_ffn")
 
 
 def group_tokens(x: Tokens, *, layout: Layout) -> Groups:

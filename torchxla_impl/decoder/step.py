@@ -35,7 +35,7 @@ class Step:
     @property
     def run(self) -> Callable[..., tuple[Ids, Caches]]:
         """The function of this phase."""
-        return {"prefill": self.prefill, "decode": self.decode}[self.layout.case.phase]
+        return self.prefill if self.layout.case.phase == "prefill" else self.decode
 
     @property
     def output_dims(self) -> tuple[str, Caches]:
@@ -89,15 +89,15 @@ class Step:
         # The module was made without memory; `assign` gives it these tensors themselves.
         model.load_state_dict(dict(weights), assign=True)
 
-        def choose(ends: Tensor) -> tuple[Tensor, Tensor]:
-            logits = model.logits(ends)
+        def choose(last_hidden: Tensor) -> tuple[Tensor, Tensor]:
+            logits = model.logits(last_hidden)
             return logits, layout.sample(logits)
 
         embedded = layout.on_first_stage(model.embedding, split_microbatches(tokens, slots=layout.case.microbatches))
         first = torch.zeros((), dtype=torch.int32, device=tokens.device) if position is None else position
         last, cache = run_pipeline(model, embedded, cache, position=first)
-        logits, chosen = layout.on_last_stage(choose, layout.last_tokens(last))
-        ids = layout.collect(chosen)
+        logits, token_ids = layout.on_last_stage(choose, layout.last_tokens(last))
+        ids = layout.collect(token_ids)
         # A tensor that is still alive when the program runs would be one more of its results.
         model.to("meta")
         return layout.place(merge_microbatches(ids), "batch"), logits, cache

@@ -42,7 +42,7 @@ def pattern(*, out: Spec | tuple[Spec, ...], **takes: Spec) -> Callable[[Callabl
 
     def keep(function: Callable[..., Any]) -> Callable[..., Any]:
         several = bool(out) and isinstance(out[0], tuple)
-        PATTERNS[function.__name__] = Pattern(function, takes, out if several else (out,))
+        PATTERNS[function.__name__] = Pattern(function, takes, out if several else (out,))  # type: ignore[arg-type]
         return function
 
     return keep
@@ -51,5 +51,5 @@ def pattern(*, out: Spec | tuple[Spec, ...], **takes: Spec) -> Callable[[Callabl
 def pin(x: Tensor, *axes: str | None) -> Tensor:
     """Say how a tensor in the middle is split: an axis for each dim, or None.  The mesh is the one in use."""
     x = torch.ops.aten.alias(x)  # a mark is on the tensor itself, also where it is used elsewhere
-    xs.mark_sharding(x, xs.get_global_mesh(), axes)
+    xs.mark_sharding(x, xs.get_global_mesh(), axes)  # type: ignore[arg-type]  # there is one
     return x

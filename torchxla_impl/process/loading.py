@@ -2,6 +2,7 @@
 
 import ctypes
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from math import prod
 from typing import Any
@@ -51,8 +52,12 @@ def read_weights(step: Step, read: Read) -> dict[str, Tensor]:
     _return_freed_memory()
     case, tensors = step.layout.case, {}
     for spec in weights(case):
-        tensors[spec.name] = _read(step, spec, lambda index, spec=spec: _tensor(read(spec, index, case)))
+        tensors[spec.name] = _read(step, spec, partial(_read_piece, read, spec, case))
     return tensors
+
+
+def _read_piece(read: Read, spec: WeightSpec, case: Case, index: Index) -> Tensor:
+    return _tensor(read(spec, index, case))
 
 
 def empty_cache(step: Step) -> Caches:
@@ -101,7 +106,8 @@ def _read(step: Step, spec: WeightSpec, read: Callable[[Index], Tensor]) -> Tens
 
 def _write(old: Tensor, piece: Tensor, index: Index) -> Tensor:
     """`old` with a piece in its place.  As a select: unlike a scatter, it stays bf16 on a CPU."""
-    pads, inside = [], torch.ones((), dtype=torch.bool, device=old.device)
+    pads: list[int] = []
+    inside = torch.ones((), dtype=torch.bool, device=old.device)
     for dim, (side, size) in enumerate(zip(index, old.shape, strict=True)):
         pads = [side.start, size - side.stop, *pads]
         if side.stop - side.start < size:

@@ -206,13 +206,13 @@ class Layout:
         with self.scope("sample"):
             return self.place(torch.argmax(logits, dim=-1).int(), "slots stages batch parts")
 
-    def collect(self, chosen: Int[Tensor, "slots stages batch parts"]) -> Int[Tensor, "slots batch"]:
+    def collect(self, token_ids: Int[Tensor, "slots stages batch parts"]) -> Int[Tensor, "slots batch"]:
         """The last stage's ids of the last part, everywhere: masked sums, an all-reduce over `pp`, one over `cp`."""
         if self.num_parts("stages") * self.num_parts("parts") == 1:
-            return chosen[:, 0, :, 0]
+            return token_ids[:, 0, :, 0]
         with self.scope("pipeline.collect"):
-            chosen = self.place(_last_of(chosen, dim=1), "slots batch parts")
-            return self.place(_last_of(chosen, dim=2), "slots batch")
+            token_ids = self.place(_last_of(token_ids, dim=1), "slots batch parts")
+            return self.place(_last_of(token_ids, dim=2), "slots batch")
 
 
 def _last_of(x: Shaped[Tensor, "..."], *, dim: int) -> Shaped[Tensor, "..."]:

@@ -83,13 +83,13 @@ def test_a_single_stage_takes_what_comes() -> None:
 
 
 def test_the_last_stage_chooses() -> None:
-    chosen = jnp.arange(2 * 4 * 3, dtype=jnp.int32).reshape(2, 4, 3, 1)  # slots stages batch parts
-    assert jax.jit(on_devices("pp4tp2").collect)(chosen).tolist() == [[9, 10, 11], [21, 22, 23]]
+    token_ids = jnp.arange(2 * 4 * 3, dtype=jnp.int32).reshape(2, 4, 3, 1)  # slots stages batch parts
+    assert jax.jit(on_devices("pp4tp2").collect)(token_ids).tolist() == [[9, 10, 11], [21, 22, 23]]
 
 
 def test_of_a_split_sequence_the_last_part_of_the_last_stage_chooses() -> None:
-    chosen = jnp.arange(2 * 2 * 3 * 2, dtype=jnp.int32).reshape(2, 2, 3, 2)  # slots stages batch parts
-    assert jax.jit(on_devices("pp2cp2tp2").collect)(chosen).tolist() == [[7, 9, 11], [19, 21, 23]]
+    token_ids = jnp.arange(2 * 2 * 3 * 2, dtype=jnp.int32).reshape(2, 2, 3, 2)  # slots stages batch parts
+    assert jax.jit(on_devices("pp2cp2tp2").collect)(token_ids).tolist() == [[7, 9, 11], [19, 21, 23]]
 
 
 def test_the_last_token_of_each_part_is_its_last_shards() -> None:
