@@ -11,10 +11,10 @@ from functools import partial
 
 import numpy as np
 
-from compare.network.engine.footprint import filled_dims, list_passes, listed_algorithm
+from compare.network.algorithms import list_phases, list_steps
+from compare.network.engine.footprint import filled_dims, listed_algorithm
 from compare.network.engine.game import Game, Instance
 from compare.network.engine.links import Links
-from compare.network.engine.patterns import list_patterns
 from compare.network.engine.plan import kind_of
 from compare.network.machines.machine import CUT_THROUGH
 from compare.timeline.arrays import Floats, Ints
@@ -39,24 +39,23 @@ def list_rounds(links: Links, kind: str, group: Sequence[int], *, is_pair: bool)
         return [Round(np.array([group[0]]), np.array([group[1]]), np.ones(1), 0.0)]
     machine = links.machine
     dims = filled_dims(machine, group)
-    phases = [
-        (list_patterns(listed_algorithm(machine, kind, group), kind, len(group)), np.array([group], np.int64), 1.0)
-    ]
+    phases = [(list_steps(listed_algorithm(machine, kind, group), kind, len(group)), np.array([group], np.int64), 1.0)]
     if dims:
         ranks, algorithms = np.sort(np.array(group, np.int64)), machine.algorithms.of(kind)
         phases = []
-        for phase, dim, share in list_passes(machine, kind, dims):
+        for phase, dim, share in list_phases(machine, kind, dims):
             size, stride = machine.dims[dim].size, machine.stride(dim)
             lines = ranks[ranks // stride % size == 0][:, None] + stride * np.arange(size)
-            phases.append((list_patterns(algorithms[dim], phase, size), lines, share))
+            phases.append((list_steps(algorithms[dim], phase, size), lines, share))
     return [
         Round(
-            lines[:, pattern.source].reshape(-1), lines[:, pattern.target].reshape(-1),
-            np.tile(pattern.share * share, len(lines)), pattern.reduced * share,
+            lines[:, source].reshape(-1), lines[:, target].reshape(-1), np.tile(shares * share, len(lines)),
+            step.reduced * share,
         )
-        for patterns, lines, share in phases
-        for pattern in patterns
-        for _ in range(pattern.count)
+        for steps, lines, share in phases
+        for step in steps
+        for source, target, shares in [step.messages(lines.shape[1])]
+        for _ in range(step.count)
     ]  # fmt: skip
 
 
