@@ -13,7 +13,7 @@ import numpy as np
 from compare.hlo.collective import Collective
 from compare.hlo.devices.groups import Groups
 from compare.schedule.algorithms import BLOCK, DIRECT, Algorithm, read_algorithm
-from compare.schedule.device_classes import CollectiveCost
+from compare.schedule.class_collectives import CollectiveCost
 from compare.schedule.hardware import Hardware
 from compare.schedule.links import SLOTS, TO_NETWORK, Torus
 from compare.schedule.rings import Block, Order, find_ring

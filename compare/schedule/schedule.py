@@ -11,8 +11,9 @@ from compare.hlo.collectives.event_names import map_event_names
 from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.devices.numbering import DeviceNumbering
 from compare.hlo.text.module import Module
+from compare.schedule.class_collectives import ClassCollective, CollectiveCost, relate_chips, relate_devices
 from compare.schedule.costs import InstructionCosts
-from compare.schedule.device_classes import ClassCollective, Classes, CollectiveCost, group_devices
+from compare.schedule.device_classes import Classes, group_devices
 from compare.schedule.exchange import CollectiveCosts, NetworkWork
 from compare.schedule.hardware import Hardware
 from compare.schedule.links import Torus
@@ -110,8 +111,9 @@ def _play(module: Module, rows: Sequence[Collective], torus: Torus, *, hardware:
     costs = {id(comm): collective_costs.of(comm) for comm in comms}
     networks = {id(comm): collective_costs.work_of(comm) for comm in comms}
     alike = {id(cost): cost for cost in costs.values()}
-    classes = group_devices(torus, list(alike.values()), [choice.taken for choice in choices])
-    rendezvous = {key: ClassCollective.of(cost, classes, torus) for key, cost in alike.items()}
+    relations = {key: relate_devices(cost, torus) for key, cost in alike.items()}
+    classes = group_devices(_list_branches(choices, torus), [relate_chips(torus), *relations.values()])
+    rendezvous = {key: ClassCollective.of(cost, relations[key], classes, torus) for key, cost in alike.items()}
     step = _Step(
         classes, {key: rendezvous[id(cost)] for key, cost in costs.items()}, costs, networks, schedule.scopes,
         schedule.notes, StepLog(classes),
@@ -144,6 +146,13 @@ def _list_collectives(nodes: Sequence[Node]) -> tuple[list[CollectiveOp], list[C
 
     walk(nodes, see)
     return comms, choices
+
+
+def _list_branches(choices: Sequence[Conditional], torus: Torus) -> Ints:
+    """(devices, columns): the branch that each device takes, where not all take the same."""
+    size = len(torus.places)
+    taken = [choice.taken.reshape(size, -1) for choice in choices if choice.taken.shape[0] == size]
+    return np.concatenate([np.zeros((size, 1), np.int64), *taken], axis=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from compare.schedule.device_classes import ClassCollective
+from compare.schedule.class_collectives import ClassCollective
 from compare.schedule.links import SLOTS
 from compare.timeline.arrays import Floats, Mask
 

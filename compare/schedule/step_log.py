@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 
 from compare.hlo.collective import Collective
-from compare.schedule.device_classes import Classes, CollectiveCost
+from compare.schedule.class_collectives import CollectiveCost
+from compare.schedule.device_classes import Classes
 from compare.timeline.arrays import Floats, Mask
 
 
