@@ -1,29 +1,66 @@
-"""Record the simulation by class while it runs, then write it as the events of a timeline.
+"""Write a played step as a timeline.
 
 Operations on the TensorCore are on the line `XLA Ops`, asynchronous ones on `Async XLA Ops`, named by their
 instructions, as in a TPU's own profile.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from compare.hlo.collective import Collective
-from compare.schedule.device_classes import Classes
+from compare.schedule.device_classes import Classes, merge_classes, number_rows
 from compare.schedule.exchange import NetworkWork
+from compare.schedule.play import PlayedStep
 from compare.schedule.schedule_program import Run
+from compare.schedule.step import Compute, Container, Exchange, LocalCopy, Wait
 from compare.timeline.arrays import Column, Floats, Ints, Mask
-from compare.timeline.timeline import COMMUNICATION, COMPUTE, CONTAINER, EVENT_COLUMNS, PART, WORK_COLUMNS
+from compare.timeline.timeline import (
+    COMMUNICATION,
+    COMPUTE,
+    CONTAINER,
+    EVENT_COLUMNS,
+    PART,
+    STEP_COLUMNS,
+    WORK_COLUMNS,
+    Timeline,
+    add_overlap,
+)
 
 CORE_LINE, BESIDE_LINE = "XLA Ops", "Async XLA Ops"
+MOST_EVENTS = 2_000_000
+"""Beyond this, all compute between two points where something waits or starts becomes one event."""
 _ROLES = (COMPUTE, COMMUNICATION, CONTAINER, PART)
 _LINES = (CORE_LINE, BESIDE_LINE)
 
 
+def write_timeline(played: PlayedStep, name: str) -> Timeline:
+    """name: of the slice.  Classes to which the very same happens are shown once."""
+    step = played.step
+    trace = _Trace.of(played)
+    shown = trace.merge_alike(step.classes)
+    whole_runs = trace.num_events * shown.count > MOST_EVENTS
+    if whole_runs:
+        step.notes.add("what is computed between two communications is shown as one event, by its longest operation")
+    given = _list_events(trace, step.classes, shown, scopes=step.scopes, whole_runs=whole_runs)
+    devices = shown.first.astype(np.int32)
+    zero = np.zeros(devices.size)
+    steps = pd.DataFrame({"device": devices, "step": 0, "start_ns": zero, "duration_ns": zero + played.end_ns})
+    steps = steps.astype(STEP_COLUMNS)
+    return Timeline(
+        source="modelled",
+        label=f"modelled for {name}",
+        events=add_overlap(given, steps),
+        steps=steps,
+        stands_for={int(first): shown.members(index) for index, first in enumerate(shown.first.tolist())},
+        notes=step.notes.lines,
+    )
+
+
 @dataclass(frozen=True, slots=True)
-class Label:
+class _Label:
     """The description of an event."""
 
     name: str
@@ -35,67 +72,118 @@ class Label:
     """Of an asynchronous local copy."""
 
 
-@dataclass
-class Record:
-    """Events of all classes, in order of recording; a class that does not run an event has NaN as its start."""
+_Mark = tuple[_Label, Floats, Floats, Floats | None, Mask]
+"""A single event: its start, end and wait, and the classes that have it."""
 
-    labels: dict[Label, int] = field(default_factory=dict)
-    marks: list[int] = field(default_factory=list)
+
+def _list_marks(played: PlayedStep) -> Iterator[_Mark]:
+    """All events but operations.  Of what is asynchronous they come at its end, from start to end."""
+    entries, times = played.step.entries, played.times
+    for entry, at in zip(entries, times, strict=True):
+        if isinstance(entry, Exchange):
+            row, network = entry.meeting.row, entry.meeting.network
+            if entry.is_start:
+                yield _Label(entry.name, PART, row=row), at.begun, at.begun, None, entry.active
+            else:
+                label = _Label(entry.name, COMMUNICATION, row=row, network=network)
+                yield label, at.begun, at.end, at.ready - at.begun, entry.active
+        elif isinstance(entry, Container):
+            yield _Label(entry.name, CONTAINER), times[entry.begun].begun, at.end, None, entry.active
+        elif isinstance(entry, Wait):
+            yield from _list_ends(played, entry, at.begun, at.end)
+    for start in played.step.endless:
+        yield _fly(played, start, times[start].end)
+
+
+def _list_ends(played: PlayedStep, wait: Wait, begun: Floats, end: Floats) -> Iterator[_Mark]:
+    started = played.step.entries[wait.begun]
+    if isinstance(started, LocalCopy):
+        waited = wait.active & (end > begun)
+        if waited.any():
+            yield _Label(wait.name, COMPUTE), begun, end, None, waited
+        label = _Label(started.name, PART, BESIDE_LINE, memory_bytes=started.num_bytes)
+        yield label, played.times[wait.begun].begun, end, None, wait.active
+    elif isinstance(started, Exchange):
+        yield _Label(wait.name, PART, row=started.meeting.row), begun, end, None, wait.active
+        yield _fly(played, wait.begun, end)
+
+
+def _fly(played: PlayedStep, start: int, end: Floats) -> _Mark:
+    """An asynchronous collective as a profile shows it: from start to done, even if all data arrived earlier."""
+    entry, at = played.step.entries[start], played.times[start]
+    assert isinstance(entry, Exchange)
+    label = _Label(entry.name, COMMUNICATION, BESIDE_LINE, entry.meeting.row, entry.meeting.network)
+    return label, at.begun, end, at.ready - at.begun, entry.active
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Trace:
+    """Events of all classes; a class that does not have one has NaN as its start."""
+
+    labels: dict[_Label, int]
+    marks: Ints
     """The label of each single event."""
-    times: list[tuple[Floats, Floats, Floats]] = field(default_factory=list)
-    """Start, end and wait of each single event, per class."""
-    runs: dict[int, Run] = field(default_factory=dict)
-    ran: list[tuple[int, Floats]] = field(default_factory=list)
-    """(run, its start per class)."""
+    times: Floats
+    """(single events, 3, classes): start, end and wait."""
+    runs: Sequence[Run]
+    """Each once."""
+    ran: Ints
+    """Indices of runs, in order of execution."""
+    begun: Floats
+    """(executions of runs, classes)."""
 
-    def mark(self, label: Label, start: Floats, end: Floats, wait: Floats | None, active: Mask) -> None:
-        self.marks.append(self.labels.setdefault(label, len(self.labels)))
-        begun = np.where(active, start, np.nan)
-        self.times.append((begun, end, np.full(start.size, np.nan) if wait is None else wait))
-
-    def run(self, run: Run, start: Floats, active: Mask) -> None:
-        self.runs[id(run)] = run
-        self.ran.append((id(run), np.where(active, start, np.nan)))
+    @classmethod
+    def of(cls, played: PlayedStep) -> "_Trace":
+        labels: dict[_Label, int] = {}
+        marks, times = list[int](), list[tuple[Floats, Floats, Floats]]()
+        for label, start, end, wait, active in _list_marks(played):
+            marks.append(labels.setdefault(label, len(labels)))
+            nothing = np.full(start.size, np.nan)
+            times.append((np.where(active, start, nothing), end, nothing if wait is None else wait))
+        computed = [
+            (entry, at.begun)
+            for entry, at in zip(played.step.entries, played.times, strict=True)
+            if isinstance(entry, Compute)
+        ]
+        runs = {id(entry.run): entry.run for entry, _ in computed}
+        place = {key: index for index, key in enumerate(runs)}
+        count = played.step.classes.count
+        return cls(
+            labels, np.array(marks, np.int64), np.array(times).reshape(-1, 3, count), list(runs.values()),
+            np.array([place[id(entry.run)] for entry, _ in computed], np.int64),
+            np.array([np.where(entry.active, begun, np.nan) for entry, begun in computed]).reshape(-1, count),
+        )  # fmt: skip
 
     @property
     def num_events(self) -> int:
         """The most events that one class can have."""
-        return len(self.marks) + sum(len(self.runs[key].names) for key, _ in self.ran)
+        return self.marks.size + sum(len(self.runs[index].names) for index in self.ran.tolist())
+
+    def merge_alike(self, classes: Classes) -> Classes:
+        """Merge classes with identical events."""
+        count = classes.count
+        columns = np.concatenate([self.times.reshape(-1, count), self.begun])
+        same = number_rows(np.nan_to_num(columns.round(3), nan=-1.0).T) if columns.size else np.zeros(count, np.int64)
+        return merge_classes(same[classes.of])
 
 
-def merge_alike(record: Record, classes: Classes) -> Classes:
-    """Merge classes with identical events."""
-    columns = [np.stack(part) for part in zip(*record.times, strict=True)]
-    columns += [np.stack([start for _, start in record.ran])] if record.ran else []
-    if not columns or classes.count == 1:
-        return classes
-    _, same = np.unique(np.nan_to_num(np.concatenate(columns).round(3), nan=-1.0).T, axis=0, return_inverse=True)
-    same = same.reshape(-1)
-    first = np.array([int(np.flatnonzero(same == group)[0]) for group in range(int(same.max()) + 1)], np.int64)
-    order = np.argsort(classes.first[first])
-    rank = np.empty_like(order)
-    rank[order] = np.arange(order.size)
-    return Classes(rank[same][classes.of], classes.first[first[order]])
-
-
-def list_events(
-    record: Record, classes: Classes, shown: Classes, *, scopes: Mapping[str, str], whole_runs: bool
+def _list_events(
+    trace: _Trace, classes: Classes, shown: Classes, *, scopes: Mapping[str, str], whole_runs: bool
 ) -> pd.DataFrame:
     """The events of the first device of every shown class: EVENT_COLUMNS and WORK_COLUMNS.
 
     scopes: of instructions that compute or copy.  whole_runs: each run of operations becomes one event.
     """
-    runs = {key: class_index for class_index, key in enumerate(record.runs)}
-    operations = _operations(list(record.runs.values()), whole_runs=whole_runs)
+    operations = _operations(trace.runs, whole_runs=whole_runs)
     names = operations.names
-    labels = list(record.labels)
+    labels = list(trace.labels)
     words = pd.Index(dict.fromkeys([*(label.name for label in labels), *names]), dtype=object)
     run_codes = words.get_indexer(pd.Index(names, dtype=object)).astype(np.int64)
     parts = []
     for shown_index, device in enumerate(shown.first.tolist()):
         class_index = int(classes.of[device])
-        marks = _marks_of(record, labels, words, class_index, devices=shown.members(shown_index))
-        ops = _ops_of(record, runs, run_codes, operations, class_index)
+        marks = _marks_of(trace, labels, words, class_index, devices=shown.members(shown_index))
+        ops = _ops_of(trace, run_codes, operations, class_index)
         parts.append(_columns(device, marks, ops))
     columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     return _frame(columns, labels, words, scopes)
@@ -129,13 +217,12 @@ _Columns = dict[str, Column]
 
 
 def _marks_of(
-    record: Record, labels: list[Label], words: "pd.Index[str]", index: int, *, devices: Sequence[int]
+    trace: _Trace, labels: list[_Label], words: "pd.Index[str]", index: int, *, devices: Sequence[int]
 ) -> _Columns:
     """The single events of one class; devices: those whose mean work they show."""
-    start, end, wait = (np.array([times[field][index] for times in record.times]) for field in range(3))
-    label = np.array(record.marks, np.int64)
-    recorded = ~np.isnan(start)
-    start, end, wait, label = start[recorded], end[recorded], wait[recorded], label[recorded]
+    happens = ~np.isnan(trace.times[:, 0, index])
+    label = trace.marks[happens]
+    start, end, wait = trace.times[happens, :, index].T
     name = words.get_indexer(pd.Index([label.name for label in labels], dtype=object)).astype(np.int64)
     members = list(devices)
     nothing = np.zeros(label.size)
@@ -152,12 +239,11 @@ def _marks_of(
     }  # fmt: skip
 
 
-def _ops_of(record: Record, runs: Mapping[int, int], codes: Ints, operations: _Operations, index: int) -> _Columns:
+def _ops_of(trace: _Trace, codes: Ints, operations: _Operations, index: int) -> _Columns:
     """The operations of the runs of one class."""
     durations, sizes = operations.ns, operations.sizes
-    which = np.array([runs[key] for key, _ in record.ran], np.int64)
-    start = np.array([begun[index] for _, begun in record.ran])
-    which, start = which[~np.isnan(start)], start[~np.isnan(start)]
+    happens = ~np.isnan(trace.begun[:, index])
+    which, start = trace.ran[happens], trace.begun[happens, index]
     first = np.concatenate(([0], np.cumsum(sizes)))[:-1] if sizes.size else np.zeros(0, np.int64)
     count = sizes[which] if which.size else which
     before = np.cumsum(count) - count
@@ -180,7 +266,7 @@ def _columns(device: int, *parts: _Columns) -> _Columns:
     return {**columns, "device": np.full(columns["label"].size, device, np.int32)}
 
 
-def _frame(columns: _Columns, labels: list[Label], words: "pd.Index[str]", scopes: Mapping[str, str]) -> pd.DataFrame:
+def _frame(columns: _Columns, labels: list[_Label], words: "pd.Index[str]", scopes: Mapping[str, str]) -> pd.DataFrame:
     label = columns["label"].astype(np.int64)
     names = pd.Categorical.from_codes(columns["name"].astype(np.int64), categories=words)
     rows = [label.row for label in labels]

@@ -1,5 +1,6 @@
-"""The state of the simulation: the clock of each class, busy links, and memory bandwidth in use."""
+"""Play a step in the order of its text, each class on its own clock: waiting, busy links, memory bandwidth in use."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -7,15 +8,52 @@ import numpy as np
 
 from compare.schedule.class_collectives import ClassCollective
 from compare.schedule.links import SLOTS
+from compare.schedule.step import Compute, Container, Exchange, LocalCopy, Step
 from compare.timeline.arrays import Floats, Mask
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveTimes:
-    """Per class: when the last member of its groups arrived, and when it had all data."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Times:
+    """When each class came to an entry, when the last member of its groups came, and when it was over.
 
+    A class that does not execute the entry has the time of its clock in all.  Of a local copy only `begun` counts.
+    """
+
+    begun: Floats
     ready: Floats
     end: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlayedStep:
+    """A step with the times of its entries."""
+
+    step: Step
+    times: Sequence[Times]
+
+    @property
+    def end_ns(self) -> float:
+        return max((float(each.end.max()) for each in self.times), default=0.0)
+
+
+def play_step(step: Step) -> PlayedStep:
+    clocks, times = Clocks.of(step.classes.count), list[Times]()
+    for index, entry in enumerate(step.entries):
+        begun = ready = clocks.now
+        end: Floats | None = None
+        if isinstance(entry, Compute):
+            clocks.compute(entry.run.total_ns, entry.run.memory_ns, entry.active)
+        elif isinstance(entry, Exchange):
+            ready, end = clocks.meet(entry.meeting.among, entry.active)
+            if not entry.is_start:
+                clocks.wait(end, entry.active)
+        elif isinstance(entry, LocalCopy):
+            clocks.start_copy(index, entry.ns, entry.active)
+        elif not isinstance(entry, Container):
+            is_copy = entry.begun in clocks.copies
+            clocks.wait(clocks.end_copy(entry.begun) if is_copy else times[entry.begun].end, entry.active)
+        times.append(Times(begun, ready, clocks.now if end is None else end))
+    return PlayedStep(step, times)
 
 
 @dataclass
@@ -34,9 +72,9 @@ class EgressLinks:
     def of(cls, num_links: int) -> Self:
         return cls(np.zeros(num_links), np.zeros(num_links), np.zeros(num_links))
 
-    def take(self, rendezvous: ClassCollective, wanted: Floats) -> Floats:
+    def take(self, among: ClassCollective, wanted: Floats) -> Floats:
         """Per group when all bytes have passed, given the time at which it would begin (-inf: it does not run)."""
-        uses, starts, moving = rendezvous.uses, rendezvous.use_starts, rendezvous.moving_ns
+        uses, starts, moving = among.uses, among.use_starts, among.moving_ns
         counts = np.diff([*starts, uses.size])
         is_free = self.until[uses] <= np.repeat(wanted, counts)
         early = np.maximum(wanted, np.maximum.reduceat(np.where(is_free, 0.0, self.before[uses]), starts))
@@ -57,7 +95,7 @@ class EgressLinks:
 
 
 @dataclass
-class SimulatorState:
+class Clocks:
     """All times in ns, one entry for each class."""
 
     now: Floats
@@ -66,11 +104,11 @@ class SimulatorState:
     """Time in which the TensorCore has used the memory so far; local copies run in the rest."""
     queued: Floats
     """When the last copy would end if copies had the memory to themselves."""
-    copies: dict[str, list[Floats]] = field(default_factory=dict)
-    """The same for each local copy in flight, oldest first, by the name of its start."""
+    copies: dict[int, Floats] = field(default_factory=dict)
+    """The same for each local copy in flight, by its entry."""
 
     @classmethod
-    def of(cls, num_classes: int) -> "SimulatorState":
+    def of(cls, num_classes: int) -> Self:
         return cls(
             np.zeros(num_classes), EgressLinks.of(num_classes * SLOTS + 1), np.zeros(num_classes), np.zeros(num_classes)
         )
@@ -80,31 +118,25 @@ class SimulatorState:
         self.taken = np.where(active, self.taken + min(memory_ns, ns), self.taken)
         self.now = np.where(active, self.now + ns, self.now)
 
-    def start_copy(self, name: str, ns: float, active: Mask) -> None:
+    def start_copy(self, entry: int, ns: float, active: Mask) -> None:
         """Queue a local copy behind earlier ones."""
         self.queued = np.where(active, np.maximum(self.now - self.taken, self.queued) + ns, self.queued)
-        self.copies.setdefault(name, []).append(self.queued)
+        self.copies[entry] = self.queued
 
-    def end_copy(self, name: str, active: Mask) -> bool:
-        """Wait for a copy, which has the memory to itself meanwhile; False where none is in flight."""
-        waiting = self.copies.get(name)
-        if not waiting:
-            return False
-        self.wait(waiting.pop(0) + self.taken, active)
-        return True
+    def end_copy(self, entry: int) -> Floats:
+        """When a copy ends that has the memory to itself from now on."""
+        return self.copies.pop(entry) + self.taken
 
-    def start_collective(self, rendezvous: ClassCollective, active: Mask) -> CollectiveTimes:
-        """Start a collective: it proceeds when the last member has arrived and its links are free."""
+    def meet(self, among: ClassCollective, active: Mask) -> tuple[Floats, Floats]:
+        """Start a collective: when the last member has come, and, its links being free, when all data has arrived."""
         ready, end = self.now.copy(), self.now.copy()
-        participants = rendezvous.participants
-        if not participants.size:
-            return CollectiveTimes(ready, end)
-        arrivals = np.where(active, self.now, -np.inf)[rendezvous.members]
-        last = np.maximum.reduceat(arrivals, rendezvous.member_starts)
-        done = self.egress.take(rendezvous, last + rendezvous.before_ns)
-        ready[participants] = np.maximum.reduceat(last[rendezvous.groups_of], rendezvous.groups_of_starts)
-        end[participants] = np.maximum.reduceat(done[rendezvous.groups_of], rendezvous.groups_of_starts)
-        return CollectiveTimes(np.where(active, ready, self.now), np.where(active, end, self.now))
+        if among.participants.size:
+            arrivals = np.where(active, self.now, -np.inf)[among.members]
+            last = np.maximum.reduceat(arrivals, among.member_starts)
+            done = self.egress.take(among, last + among.before_ns)
+            for times, of_group in ((ready, last), (end, done)):
+                times[among.participants] = np.maximum.reduceat(of_group[among.groups_of], among.groups_of_starts)
+        return np.where(active, ready, self.now), np.where(active, end, self.now)
 
     def wait(self, until: Floats, active: Mask) -> None:
         self.now = np.where(active, np.maximum(self.now, until), self.now)
