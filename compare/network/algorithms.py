@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from compare.hlo.devices.groups import Groups
 from compare.network.machines.custom import byte_share, list_levels, most_reduced
 from compare.network.machines.machine import (
     ALL_GATHER,
@@ -67,6 +68,48 @@ def list_phases(machine: Machine, kind: str, dims: Sequence[int]) -> list[tuple[
         size = machine.dims[dim].size
         share = {REDUCE_SCATTER: share / size, ALL_GATHER: share * size}.get(phase, share)
     return phases
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Phase:
+    """Steps along lines of ranks, all at once: position i of a line is its i-th rank."""
+
+    dim: int
+    """-1 where the lines are of any ranks."""
+    steps: Sequence[Step]
+    lines: Ints
+    """(lines, positions)"""
+    group: Ints
+    """(lines,)"""
+    share: float
+    """Bytes that a rank brings, per byte of its input."""
+
+
+def lay_out(machine: Machine, kind: str, ranks: Ints) -> list[Phase]:
+    """A collective of groups of one shape, by the machine's algorithms.  ranks: (groups, ranks of each).
+
+    Groups that fill dims go through them; others run the algorithm of the first dim in which their ranks differ, over
+    the ranks in order.
+    """
+    algorithms, groups = machine.algorithms.of(kind), np.arange(len(ranks))
+    dims = machine.list_dims(ranks[0].tolist())
+    if not machine.is_filled(ranks[0].tolist()):
+        return [Phase(-1, list_steps(algorithms[dims[0]], kind, ranks.shape[1]), ranks, groups, 1.0)]
+    ranks = np.sort(ranks, axis=1)
+    phases = []
+    for each, dim, share in list_phases(machine, kind, dims):
+        size, stride = machine.dims[dim].size, machine.stride(dim)
+        first = ranks[ranks // stride % size == 0]
+        lines = first[:, None] + stride * np.arange(size)
+        steps = list_steps(algorithms[dim], each, size)
+        phases.append(Phase(dim, steps, lines, np.repeat(groups, first.size // groups.size), share))
+    return phases
+
+
+def lay_out_pairs(pairs: Groups) -> list[Phase]:
+    """Every pair sends a message, all at once."""
+    step = Step(np.array([0]), np.array([1]), np.array([1.0]))
+    return [Phase(-1, [step], np.array(pairs, np.int64).reshape(-1, 2), np.arange(len(pairs)), 1.0)]
 
 
 def list_steps(algorithm: Algorithm, kind: str, size: int) -> list[Step]:

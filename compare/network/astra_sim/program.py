@@ -39,7 +39,6 @@ from compare.network.graph.graph import (
 )
 from compare.network.machines.collective import Collective
 from compare.network.machines.machine import DOUBLE_BINARY_TREE, KINDS, RING, Algorithm, Machine
-from compare.network.native.times import list_group_dims
 from compare.timeline.errors import TimingError
 from meshes.process.one_line import quote
 
@@ -144,7 +143,7 @@ class _Network:
         kind, group = _KIND.get(transfer.kind, transfer.kind), self.find_group(index, rank.number)
         dims = None
         if index in self._unnamed and len(group) < self.graph.num_ranks:
-            dims = tuple(list_group_dims(self._machine, group))
+            dims = self._machine.list_dims(group)
         collective = Collective(kind=kind, num_bytes=num_bytes, group=None if dims else group, dims=dims)
         collective.check(self._machine)
         if kind in self.options.custom:

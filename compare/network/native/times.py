@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf, prod
+from math import inf
 
 from compare.network.algorithms import Step, list_phases, list_steps
 from compare.network.machines.collective import Collective
@@ -109,8 +109,8 @@ def keep_dims(machine: Machine, group: tuple[int, ...] | None) -> Machine:
     """The machine of a group: the dims in which its ranks differ, which it has to fill."""
     if group is None:
         return machine
-    kept = list_group_dims(machine, group)
-    if prod(machine.dims[index].size for index in kept) != len(group):
+    kept = machine.list_dims(group)
+    if not machine.is_filled(group):
         raise TimingError(
             f"group: {len(group)} ranks that fill no dims of this machine; with rank {group[0]} a group is "
             f"{_list_groups(machine, group[0])}"
@@ -130,14 +130,6 @@ def keep_dims(machine: Machine, group: tuple[int, ...] | None) -> Machine:
             all_to_all=keep(by_kind.all_to_all),
         ),
     )
-
-
-def list_group_dims(machine: Machine, group: tuple[int, ...] | None) -> list[int]:
-    """The dims in which its ranks differ; all dims where it is `None`."""
-    if group is None:
-        return list(range(len(machine.dims)))
-    places = [machine.coordinates(rank) for rank in group]
-    return [index for index in range(len(machine.dims)) if len({place[index] for place in places}) > 1]
 
 
 def _list_groups(machine: Machine, rank: int) -> str:
