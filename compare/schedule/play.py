@@ -44,7 +44,7 @@ def play_step(step: Step) -> PlayedStep:
         if isinstance(entry, Compute):
             clocks.compute(entry.run.total_ns, entry.run.memory_ns, entry.active)
         elif isinstance(entry, Exchange):
-            ready, end = clocks.meet(entry.meeting.among, entry.active)
+            ready, end = clocks.meet(entry.rendezvous.among, entry.active)
             if not entry.is_start:
                 clocks.wait(end, entry.active)
         elif isinstance(entry, LocalCopy):

@@ -17,7 +17,7 @@ from compare.schedule.hardware import Hardware
 from compare.schedule.links import Torus
 from compare.schedule.play import PlayedStep, play_step
 from compare.schedule.schedule_program import CollectiveOp, Conditional, Node, Schedule, walk
-from compare.schedule.step import Meeting, Unroller
+from compare.schedule.step import Rendezvous, Unroller
 from compare.schedule.trace_writer import write_timeline
 from compare.timeline.arrays import Ints
 from compare.timeline.errors import TimingError
@@ -92,11 +92,11 @@ def play_module(
     relations = {key: relate_devices(cost, torus) for key, cost in alike.items()}
     classes = group_devices(_list_branches(choices, torus), [relate_chips(torus), *relations.values()])
     among = {key: ClassCollective.of(cost, relations[key], classes, torus) for key, cost in alike.items()}
-    meetings = {
-        id(comm): Meeting(comm.row, costs[id(comm)], among[id(costs[id(comm)])], collective_costs.work_of(comm))
+    rendezvous = {
+        id(comm): Rendezvous(comm.row, costs[id(comm)], among[id(costs[id(comm)])], collective_costs.work_of(comm))
         for comm in comms
     }
-    return play_step(Unroller(classes, meetings, schedule.notes).unroll(nodes, schedule.scopes))
+    return play_step(Unroller(classes, rendezvous, schedule.notes).unroll(nodes, schedule.scopes))
 
 
 def _slices(module: Module, plan: Plan) -> int:

@@ -30,7 +30,7 @@ class Compute:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Meeting:
+class Rendezvous:
     """A collective as its devices execute it."""
 
     row: Collective
@@ -44,7 +44,7 @@ class Exchange:
     """An execution of a collective, or its start."""
 
     name: str
-    meeting: Meeting
+    rendezvous: Rendezvous
     is_start: bool
     active: Mask
 
@@ -87,7 +87,7 @@ class Step:
 
     classes: Classes
     entries: Sequence[Entry]
-    endless: Sequence[int]
+    unawaited: Sequence[int]
     """Starts of collectives that nothing waits for."""
     scopes: Mapping[str, str]
     """Of instructions that compute or copy."""
@@ -99,7 +99,7 @@ class Unroller:
     """Lists the entries of a step."""
 
     classes: Classes
-    meetings: Mapping[int, Meeting]
+    rendezvous: Mapping[int, Rendezvous]
     """By the identity of the collective's node."""
     notes: Notes
     entries: list[Entry] = field(default_factory=list)
@@ -116,10 +116,10 @@ class Unroller:
     def unroll(self, nodes: Sequence[Node], scopes: Mapping[str, str]) -> Step:
         """`TimingError` where the step is too long."""
         self._add(nodes)
-        endless = [start for starts in self.flights.values() for start in starts]
-        for start in endless:
+        unawaited = [start for starts in self.flights.values() for start in starts]
+        for start in unawaited:
             self.notes.add(f"nothing waits for {self._name(start)}: it ends when all has arrived")
-        return Step(self.classes, self.entries, endless, scopes, self.notes)
+        return Step(self.classes, self.entries, unawaited, scopes, self.notes)
 
     def _name(self, start: int) -> str:
         entry = self.entries[start]
@@ -150,7 +150,7 @@ class Unroller:
             is_start = node.part == "start"
             if is_start:
                 self.flights.setdefault(node.row.name, []).append(len(self.entries))
-            self.entries.append(Exchange(node.name, self.meetings[id(node)], is_start, self.active))
+            self.entries.append(Exchange(node.name, self.rendezvous[id(node)], is_start, self.active))
             return
         waiting = [starts for starts in map(self.flights.get, node.ends) if starts]
         if not waiting:

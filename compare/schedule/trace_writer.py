@@ -62,7 +62,7 @@ def _list_marks(played: PlayedStep) -> Iterator[_Mark]:
     scopes = played.step.scopes
     for entry, at in zip(played.step.entries, played.times, strict=True):
         if isinstance(entry, Exchange):
-            row, network = entry.meeting.row, entry.meeting.network
+            row, network = entry.rendezvous.row, entry.rendezvous.network
             if entry.is_start:
                 yield _Kind(Label.of(entry.name, PART, row)), at.begun, at.begun, None, entry.active
             else:
@@ -80,9 +80,9 @@ def _list_marks(played: PlayedStep) -> Iterator[_Mark]:
                 label = Label(started.name, PART, BESIDE_LINE, scope=scopes.get(started.name, ""))
                 yield _Kind(label, memory_bytes=started.num_bytes), begun, at.end, None, entry.active
             elif isinstance(started, Exchange):
-                yield _Kind(Label.of(entry.name, PART, started.meeting.row)), at.begun, at.end, None, entry.active
+                yield _Kind(Label.of(entry.name, PART, started.rendezvous.row)), at.begun, at.end, None, entry.active
                 yield _fly(played, entry.begun, at.end)
-    for start in played.step.endless:
+    for start in played.step.unawaited:
         yield _fly(played, start, played.times[start].end)
 
 
@@ -90,7 +90,7 @@ def _fly(played: PlayedStep, start: int, end: Floats) -> _Mark:
     """An asynchronous collective as a profile shows it: from start to done, even if all data arrived earlier."""
     entry, at = played.step.entries[start], played.times[start]
     assert isinstance(entry, Exchange)
-    kind = _Kind(Label.of(entry.name, COMMUNICATION, entry.meeting.row, BESIDE_LINE), entry.meeting.network)
+    kind = _Kind(Label.of(entry.name, COMMUNICATION, entry.rendezvous.row, BESIDE_LINE), entry.rendezvous.network)
     return kind, at.begun, end, at.ready - at.begun, entry.active
 
 

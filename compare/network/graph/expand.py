@@ -27,7 +27,7 @@ from compare.schedule.device_classes import Classes, number_rows
 from compare.schedule.hardware import Hardware
 from compare.schedule.play import PlayedStep
 from compare.schedule.schedule import play_program
-from compare.schedule.step import Compute, Container, Exchange, LocalCopy, Meeting, Step, Wait
+from compare.schedule.step import Compute, Container, Exchange, LocalCopy, Rendezvous, Step, Wait
 from compare.timeline.arrays import Ints, Mask
 from compare.timeline.errors import TimingError
 from meshes.assignment import assign_chips
@@ -103,7 +103,7 @@ def _list_executions(step: Step, ranks: Ints) -> dict[int, _Execution]:
     for number, entry in enumerate(step.entries):
         if not isinstance(entry, Exchange):
             continue
-        row = entry.meeting.row
+        row = entry.rendezvous.row
         cache = id(row.mesh_groups), entry.active.tobytes()
         if cache not in groups_of:
             groups_of[cache] = _find_roles(row, entry.active[step.classes.of], ranks)
@@ -115,7 +115,7 @@ def _list_executions(step: Step, ranks: Ints) -> dict[int, _Execution]:
                 key=key, kind=row.kind, num_bytes=_input_bytes(row, groups), groups=groups, collective=row.name
             )  # fmt: skip
         executions[number] = _Execution(
-            key, transfer, index, roles if transfer else np.zeros_like(roles), _broadcast_ns(entry.meeting)
+            key, transfer, index, roles if transfer else np.zeros_like(roles), _broadcast_ns(entry.rendezvous)
         )  # fmt: skip
         index += transfer is not None
     return executions
@@ -153,10 +153,10 @@ def _input_bytes(row: Collective, groups: Groups) -> int:
     return row.payload_bytes // max(sizes)
 
 
-def _broadcast_ns(meeting: Meeting) -> int:
-    if meeting.row.kind != BROADCAST or not meeting.cost.moving_ns.size:
+def _broadcast_ns(rendezvous: Rendezvous) -> int:
+    if rendezvous.row.kind != BROADCAST or not rendezvous.cost.moving_ns.size:
         return 0
-    return round(float((meeting.cost.before_ns + meeting.cost.moving_ns).max()))
+    return round(float((rendezvous.cost.before_ns + rendezvous.cost.moving_ns).max()))
 
 
 def _split_by_role(classes: Classes, executions: Mapping[int, _Execution]) -> Ints:
