@@ -28,6 +28,7 @@ from compare.network.astra_sim.replay import MOST_MESSAGES, Stage, check_machine
 from compare.network.astra_sim.wires import FreeWires, Handshake, Mailbox, SharedWires, Wires
 from compare.network.graph.graph import (
     BESIDE,
+    BROADCAST,
     COMPUTE,
     HOST,
     RECEIVE,
@@ -43,7 +44,6 @@ from compare.timeline.errors import TimingError
 from meshes.process.one_line import quote
 
 Chunks = tuple[tuple[Phase, ...], ...]
-BROADCAST = "collective-broadcast"
 _ALL: tuple[int, ...] = ()
 _CORE, _HOST, _NETWORK, _FREE = range(4)
 """What a node occupies: a core, the CPU, the network or the memory behind it, nothing."""

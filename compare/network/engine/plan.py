@@ -13,13 +13,12 @@ from compare.network.engine.compiled import Choices, as_torus, measure_compiled
 from compare.network.engine.faults import check_graph
 from compare.network.engine.footprint import Footprint, measure_collective, measure_pairs
 from compare.network.engine.links import Links
-from compare.network.graph.graph import Graph, Transfer
+from compare.network.graph.graph import BROADCAST, Graph, Transfer
 from compare.network.machines.machine import GREEDY, KINDS, SHARED, Machine
 from compare.schedule.device_classes import Classes, group_devices
 from compare.timeline.arrays import Ints
 from compare.timeline.errors import TimingError
 
-BROADCAST = "collective-broadcast"
 _LIKE = {BROADCAST: "all-gather", "ragged-all-to-all": "all-to-all"}
 """Kinds without an algorithm of their own."""
 

@@ -12,6 +12,7 @@ from compare.hlo.collective import Collective
 from compare.hlo.devices.groups import Groups
 from compare.hlo.text.module import Module
 from compare.network.graph.graph import (
+    BROADCAST,
     COLLECTIVE,
     PERMUTE,
     PS,
@@ -33,7 +34,6 @@ from compare.timeline.errors import TimingError
 from meshes.assignment import assign_chips
 from meshes.mesh_argument import Plan
 
-BROADCAST = "collective-broadcast"
 _NO_ROLE, _MEMBER, _SENDER, _RECEIVER = 0, 1, 2, 4
 """What a rank does in a transfer: a sum of these."""
 
