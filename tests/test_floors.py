@@ -225,7 +225,7 @@ COMMANDS = {
 
 def test_command_lines_parse_call_and_print():
     commands = {file.stem: file for file in (ROOT / "compare" / "cli").glob("*.py") if file.name != "__init__.py"}
-    assert set(commands) == COMMANDS | {"front_door", "what_if", "cost", "replay"}
+    assert set(commands) == COMMANDS | {"front_door", "completion", "what_if", "cost", "replay"}
     for file in commands.values():
         assert len(file.read_text(encoding="utf-8").splitlines()) <= 100, file
 

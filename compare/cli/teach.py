@@ -6,7 +6,7 @@ from pathlib import Path
 from compare.gallery.lessons import LESSONS, find_lesson
 from compare.run import cache
 from meshes.process.command_line import command_parser, print_json
-from meshes.process.one_line import complain
+from meshes.process.one_line import LOG, complain
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     programs = [(lesson, program) for lesson in lessons for program in lesson.programs]
     with cache.open_cache(bypass=options.no_cache) as user_cache:
-        results = build_each(programs, cache=user_cache, notify=complain)
+        results = build_each(programs, cache=user_cache, notify=LOG.info)
     if options.json:
         print_json([item.public() for item in results])
     elif options.pattern:

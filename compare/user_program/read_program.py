@@ -25,6 +25,7 @@ from compare.user_program.program_mesh import Axes, mesh_of, mesh_of_text, readi
 from compare.user_program.saved_program import SavedProgram, is_saved, read_saved
 from meshes.devices.topology import Topology
 from meshes.process.errors import MeshError
+from meshes.process.one_line import is_quiet
 
 _MLIR_BYTECODE = b"ML\xefR"
 _STABLEHLO = (b"module ", b"module{", b"builtin.module", b"func.func", b"stablehlo.", b"#loc")
@@ -197,7 +198,10 @@ def _compile_missing(
     if not programs:
         return {}
     unique = list(dict.fromkeys(programs))
-    with cache.open_cache(bypass=no_cache) as user_cache, progress.show_compiles(Console(stderr=True)) as notify:
+    with (
+        cache.open_cache(bypass=no_cache) as user_cache,
+        progress.show_compiles(Console(stderr=True, quiet=is_quiet())) as notify,
+    ):
         try:
             compiled = compile_all(
                 {number: program.data for number, program in enumerate(unique)},
