@@ -13,7 +13,7 @@ import numpy as np
 from compare.hlo.collective import Collective
 from compare.hlo.devices.groups import Groups
 from compare.schedule.algorithms import BLOCK, DIRECT, Algorithm, read_algorithm
-from compare.schedule.device_classes import CollectiveCost
+from compare.schedule.class_collectives import CollectiveCost
 from compare.schedule.hardware import Hardware
 from compare.schedule.links import SLOTS, TO_NETWORK, Torus
 from compare.schedule.rings import Block, Order, find_ring
@@ -35,11 +35,11 @@ class LinkTraffic:
     hop_share: Floats
     """Per device, what it sends × the links of the torus that this crosses, per byte of payload."""
 
-    def parts(self, payload_bytes: float, hardware: Hardware) -> "Parts":
-        """Per group: latency before the first byte, and time of the bytes; 0 for a group that moves nothing."""
-        moving = self.load > 0
-        before = np.where(moving, hardware.launch_ns + self.hops * hardware.hop_ns, 0.0)
-        return Parts(before, self.load * payload_bytes / hardware.link_bytes_per_ns)
+    def cost(self, groups: Groups, row: Collective, hardware: Hardware) -> CollectiveCost:
+        """Latency before the first byte, and time of the bytes; 0 for a group that moves nothing."""
+        before = np.where(self.load > 0, hardware.launch_ns + self.hops * hardware.hop_ns, 0.0)
+        moving = self.load * row.payload_bytes / hardware.link_bytes_per_ns
+        return CollectiveCost(groups, row.kind == "collective-permute", before, moving, self.uses)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,14 +50,6 @@ class NetworkWork:
     """Bytes × links of the torus that they cross."""
     dcn_bytes: Floats
     """Bytes that leave for other slices."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """ns per group: before its links are needed, and on them."""
-
-    before: Floats
-    moving: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,10 +243,7 @@ class CollectiveCosts:
         if key not in self._costs:
             if algorithm.note:
                 self._notes.add(f"{row.name}: {algorithm.note}")
-            parts = self._link_traffic(row.kind, groups, algorithm).parts(row.payload_bytes, self._hardware)
-            uses = self._link_traffic(row.kind, groups, algorithm).uses
-            pairs = row.kind == "collective-permute"
-            self._costs[key] = CollectiveCost(groups, pairs, parts.before, parts.moving, uses)
+            self._costs[key] = self._link_traffic(row.kind, groups, algorithm).cost(groups, row, self._hardware)
         return self._costs[key]
 
     def work_of(self, comm: CollectiveOp) -> NetworkWork:

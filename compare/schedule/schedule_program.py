@@ -234,7 +234,7 @@ class Schedule:
         except NotUnderstood:
             longest = max(
                 range(len(branches)),
-                key=lambda index: (_num_collectives(branches[index]), _length(branches[index]), -index),
+                key=lambda index: (*_measure(branches[index]), -index),
             )
             self.notes.add(f"which branch of {choice.name} runs is unknown: its longest is modelled on every device")
             taken = np.full((1,) * (1 + frame.depth), longest, np.int64)
@@ -296,31 +296,20 @@ def _inside(node: Node) -> tuple[tuple[Node, ...], ...]:
     return (node.body,) if isinstance(node, Block) else ()
 
 
-def _num_collectives(nodes: Sequence[Node]) -> int:
-    """Collectives executed in one pass."""
-    total = 0
+def _measure(nodes: Sequence[Node]) -> tuple[int, float]:
+    """Collectives executed in one pass, and ns of compute."""
+    collectives, ns = 0, 0.0
     for node in nodes:
+        inner = [(0, 0.0)]
         if isinstance(node, CollectiveOp):
-            total += 1
+            inner = [(1, 0.0)]
+        elif isinstance(node, Run):
+            inner = [(0, node.total_ns)]
         elif isinstance(node, Loop):
-            total += node.trips * _num_collectives(node.body)
-        elif isinstance(node, Conditional):
-            total += max(map(_num_collectives, node.branches))
-        elif isinstance(node, Block):
-            total += _num_collectives(node.body)
-    return total
-
-
-def _length(nodes: Sequence[Node]) -> float:
-    """ns of compute in one pass."""
-    total = 0.0
-    for node in nodes:
-        if isinstance(node, Run):
-            total += node.total_ns
-        elif isinstance(node, Loop):
-            total += node.trips * _length(node.body)
-        elif isinstance(node, Conditional):
-            total += max(map(_length, node.branches))
-        elif isinstance(node, Block):
-            total += _length(node.body)
-    return total
+            times, length = _measure(node.body)
+            inner = [(node.trips * times, node.trips * length)]
+        elif isinstance(node, Conditional | Block):
+            inner = [_measure(part) for part in _inside(node)]
+        collectives += max(times for times, _ in inner)
+        ns += max(length for _, length in inner)
+    return collectives, ns

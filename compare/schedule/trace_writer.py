@@ -1,224 +1,208 @@
-"""Record the simulation by class while it runs, then write it as the events of a timeline.
+"""Write a played step as a timeline: its events are named by their instructions, as in a TPU's own profile."""
 
-Operations on the TensorCore are on the line `XLA Ops`, asynchronous ones on `Async XLA Ops`, named by their
-instructions, as in a TPU's own profile.
-"""
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
-from compare.hlo.collective import Collective
-from compare.schedule.device_classes import Classes
+from compare.schedule.device_classes import Classes, merge_classes, number_rows
 from compare.schedule.exchange import NetworkWork
+from compare.schedule.play import PlayedStep
 from compare.schedule.schedule_program import Run
-from compare.timeline.arrays import Column, Floats, Ints, Mask
-from compare.timeline.timeline import COMMUNICATION, COMPUTE, CONTAINER, EVENT_COLUMNS, PART, WORK_COLUMNS
+from compare.schedule.step import Compute, Container, Exchange, LocalCopy, Wait
+from compare.timeline.arrays import Floats, Ints, Mask
+from compare.timeline.modelled import BESIDE_LINE, Events, Label, make_timeline
+from compare.timeline.timeline import COMMUNICATION, COMPUTE, CONTAINER, PART, Timeline
 
-CORE_LINE, BESIDE_LINE = "XLA Ops", "Async XLA Ops"
-_ROLES = (COMPUTE, COMMUNICATION, CONTAINER, PART)
-_LINES = (CORE_LINE, BESIDE_LINE)
+MOST_EVENTS = 2_000_000
+"""Beyond this, all compute between two points where something waits or starts becomes one event."""
+
+
+def write_timeline(played: PlayedStep, name: str) -> Timeline:
+    """name: of the slice.  Classes to which the very same happens are shown once."""
+    step = played.step
+    marks, runs = _Marks.of(played), _Runs.of(played)
+    shown = _merge_alike(step.classes, marks, runs)
+    whole_runs = (marks.kind.size + runs.num_operations) * shown.count > MOST_EVENTS
+    if whole_runs:
+        step.notes.add("what is computed between two communications is shown as one event, by its longest operation")
+    labels = [kind.label for kind in marks.kinds]
+    operations = _Operations.of(runs, labels, step.scopes, whole_runs=whole_runs)
+    parts = []
+    for index in range(shown.count):
+        members, class_index = shown.members(index), int(step.classes.of[shown.first[index]])
+        parts.append((members, _join(marks.list_events(class_index, members), operations.list_events(class_index))))
+    return make_timeline(parts, labels, end_ns=played.end_ns, name=f"modelled for {name}", notes=step.notes.lines)
+
+
+def _merge_alike(classes: Classes, marks: "_Marks", runs: "_Runs") -> Classes:
+    """Merge classes with identical events."""
+    columns = np.concatenate([marks.times.reshape(-1, classes.count), runs.begun])
+    if not columns.size:
+        return merge_classes(np.zeros_like(classes.of))
+    return merge_classes(number_rows(np.nan_to_num(columns.round(3), nan=-1.0).T)[classes.of])
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
-    """The description of an event."""
+class _Kind:
+    """Of a mark."""
 
-    name: str
-    role: str
-    line: str = CORE_LINE
-    row: Collective | None = None
+    label: Label
     network: NetworkWork | None = None
     memory_bytes: int = 0
     """Of an asynchronous local copy."""
 
 
-@dataclass
-class Record:
-    """Events of all classes, in order of recording; a class that does not run an event has NaN as its start."""
+_Mark = tuple[_Kind, Floats, Floats, Floats | None, Mask]
+"""An event that is no operation: its start, end and wait, and the classes that have it."""
 
-    labels: dict[Label, int] = field(default_factory=dict)
-    marks: list[int] = field(default_factory=list)
-    """The label of each single event."""
-    times: list[tuple[Floats, Floats, Floats]] = field(default_factory=list)
-    """Start, end and wait of each single event, per class."""
-    runs: dict[int, Run] = field(default_factory=dict)
-    ran: list[tuple[int, Floats]] = field(default_factory=list)
-    """(run, its start per class)."""
 
-    def mark(self, label: Label, start: Floats, end: Floats, wait: Floats | None, active: Mask) -> None:
-        self.marks.append(self.labels.setdefault(label, len(self.labels)))
-        begun = np.where(active, start, np.nan)
-        self.times.append((begun, end, np.full(start.size, np.nan) if wait is None else wait))
+def _list_marks(played: PlayedStep) -> Iterator[_Mark]:
+    """What is asynchronous comes at its end, from start to end."""
+    scopes = played.step.scopes
+    for entry, at in zip(played.step.entries, played.times, strict=True):
+        if isinstance(entry, Exchange):
+            row, network = entry.rendezvous.row, entry.rendezvous.network
+            if entry.is_start:
+                yield _Kind(Label.of(entry.name, PART, row)), at.begun, at.begun, None, entry.active
+            else:
+                kind = _Kind(Label.of(entry.name, COMMUNICATION, row), network)
+                yield kind, at.begun, at.end, at.ready - at.begun, entry.active
+        elif isinstance(entry, Container):
+            yield _Kind(Label(entry.name, CONTAINER)), played.times[entry.begun].begun, at.end, None, entry.active
+        elif isinstance(entry, Wait):
+            started, begun = played.step.entries[entry.begun], played.times[entry.begun].begun
+            if isinstance(started, LocalCopy):
+                waited = entry.active & (at.end > at.begun)
+                if waited.any():
+                    label = Label(entry.name, COMPUTE, scope=scopes.get(entry.name, ""))
+                    yield _Kind(label), at.begun, at.end, None, waited
+                label = Label(started.name, PART, BESIDE_LINE, scope=scopes.get(started.name, ""))
+                yield _Kind(label, memory_bytes=started.num_bytes), begun, at.end, None, entry.active
+            elif isinstance(started, Exchange):
+                yield _Kind(Label.of(entry.name, PART, started.rendezvous.row)), at.begun, at.end, None, entry.active
+                yield _fly(played, entry.begun, at.end)
+    for start in played.step.unawaited:
+        yield _fly(played, start, played.times[start].end)
 
-    def run(self, run: Run, start: Floats, active: Mask) -> None:
-        self.runs[id(run)] = run
-        self.ran.append((id(run), np.where(active, start, np.nan)))
+
+def _fly(played: PlayedStep, start: int, end: Floats) -> _Mark:
+    """An asynchronous collective as a profile shows it: from start to done, even if all data arrived earlier."""
+    entry, at = played.step.entries[start], played.times[start]
+    assert isinstance(entry, Exchange)
+    kind = _Kind(Label.of(entry.name, COMMUNICATION, entry.rendezvous.row, BESIDE_LINE), entry.rendezvous.network)
+    return kind, at.begun, end, at.ready - at.begun, entry.active
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Marks:
+    """The marks of all classes; a class that does not have one has NaN as its start."""
+
+    kinds: Sequence[_Kind]
+    kind: Ints
+    times: Floats
+    """(marks, 3, classes): start, end and wait."""
+
+    @classmethod
+    def of(cls, played: PlayedStep) -> "_Marks":
+        kinds: dict[_Kind, int] = {}
+        kind, times = list[int](), list[tuple[Floats, Floats, Floats]]()
+        nothing = np.full(played.step.classes.count, np.nan)
+        for each, start, end, wait, active in _list_marks(played):
+            kind.append(kinds.setdefault(each, len(kinds)))
+            times.append((np.where(active, start, nothing), end, nothing if wait is None else wait))
+        return cls(list(kinds), np.array(kind, np.int64), np.array(times).reshape(-1, 3, nothing.size))
+
+    def list_events(self, class_index: int, members: Sequence[int]) -> Events:
+        """members: the devices whose mean work they show."""
+        happens = ~np.isnan(self.times[:, 0, class_index])
+        start, end, wait = self.times[happens, :, class_index].T
+        work = np.zeros((len(self.kinds), 5))
+        for place, kind in enumerate(self.kinds):
+            work[place, 2] = kind.memory_bytes
+            if kind.network is not None:
+                networks = kind.network.ici_byte_hops, kind.network.dcn_bytes
+                work[place, 3:] = [amounts[list(members)].mean() for amounts in networks]
+        kinds = self.kind[happens]
+        return Events(kinds, start, end - start, wait, work[kinds])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Runs:
+    """Executions of runs of operations."""
+
+    runs: Sequence[Run]
+    """Each once."""
+    which: Ints
+    """(executions,)"""
+    begun: Floats
+    """(executions, classes); NaN for a class that does not execute it."""
+
+    @classmethod
+    def of(cls, played: PlayedStep) -> "_Runs":
+        runs: dict[int, tuple[int, Run]] = {}
+        which, begun = list[int](), list[Floats]()
+        for entry, at in zip(played.step.entries, played.times, strict=True):
+            if isinstance(entry, Compute):
+                which.append(runs.setdefault(id(entry.run), (len(runs), entry.run))[0])
+                begun.append(np.where(entry.active, at.begun, np.nan))
+        count = played.step.classes.count
+        return cls(
+            [run for _, run in runs.values()], np.array(which, np.int64), np.array(begun).reshape(-1, count)
+        )  # fmt: skip
 
     @property
-    def num_events(self) -> int:
-        """The most events that one class can have."""
-        return len(self.marks) + sum(len(self.runs[key].names) for key, _ in self.ran)
+    def num_operations(self) -> int:
+        """The most that one class can have."""
+        return int(np.array([len(run.names) for run in self.runs], np.int64)[self.which].sum())
 
 
-def merge_alike(record: Record, classes: Classes) -> Classes:
-    """Merge classes with identical events."""
-    columns = [np.stack(part) for part in zip(*record.times, strict=True)]
-    columns += [np.stack([start for _, start in record.ran])] if record.ran else []
-    if not columns or classes.count == 1:
-        return classes
-    _, same = np.unique(np.nan_to_num(np.concatenate(columns).round(3), nan=-1.0).T, axis=0, return_inverse=True)
-    same = same.reshape(-1)
-    first = np.array([int(np.flatnonzero(same == group)[0]) for group in range(int(same.max()) + 1)], np.int64)
-    order = np.argsort(classes.first[first])
-    rank = np.empty_like(order)
-    rank[order] = np.arange(order.size)
-    return Classes(rank[same][classes.of], classes.first[first[order]])
-
-
-def list_events(
-    record: Record, classes: Classes, shown: Classes, *, scopes: Mapping[str, str], whole_runs: bool
-) -> pd.DataFrame:
-    """The events of the first device of every shown class: EVENT_COLUMNS and WORK_COLUMNS.
-
-    scopes: of instructions that compute or copy.  whole_runs: each run of operations becomes one event.
-    """
-    runs = {key: class_index for class_index, key in enumerate(record.runs)}
-    operations = _operations(list(record.runs.values()), whole_runs=whole_runs)
-    names = operations.names
-    labels = list(record.labels)
-    words = pd.Index(dict.fromkeys([*(label.name for label in labels), *names]), dtype=object)
-    run_codes = words.get_indexer(pd.Index(names, dtype=object)).astype(np.int64)
-    parts = []
-    for shown_index, device in enumerate(shown.first.tolist()):
-        class_index = int(classes.of[device])
-        marks = _marks_of(record, labels, words, class_index, devices=shown.members(shown_index))
-        ops = _ops_of(record, runs, run_codes, operations, class_index)
-        parts.append(_columns(device, marks, ops))
-    columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-    return _frame(columns, labels, words, scopes)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Operations:
     """The operations of all runs, one run after the other."""
 
-    names: list[str]
+    runs: _Runs
+    label: Ints
     ns: Floats
     work: Floats
-    """(operations, 3): matrix_flops, vector_ops, memory_bytes."""
+    """(operations, 5)"""
     sizes: Ints
     """Of each run, how many."""
 
+    @classmethod
+    def of(cls, runs: _Runs, labels: list[Label], scopes: Mapping[str, str], *, whole_runs: bool) -> "_Operations":
+        """Adds to the labels.  whole_runs: each run is one event, with the name of its longest operation."""
+        if whole_runs:
+            names = [run.names[int(run.ns.argmax())] for run in runs.runs]
+            ns = np.array([run.total_ns for run in runs.runs])
+            work = np.array([run.work.sum(axis=0) for run in runs.runs])
+            sizes = np.ones(len(runs.runs), np.int64)
+        else:
+            names = [name for run in runs.runs for name in run.names]
+            ns, work = np.zeros(0), np.zeros((0, 3))
+            if runs.runs:
+                ns, work = (np.concatenate([getattr(run, key) for run in runs.runs]) for key in ("ns", "work"))
+            sizes = np.array([len(run.names) for run in runs.runs], np.int64)
+        place = {name: len(labels) + index for index, name in enumerate(dict.fromkeys(names))}
+        labels += [Label(name, COMPUTE, scope=scopes.get(name, "")) for name in place]
+        label = np.array([place[name] for name in names], np.int64)
+        return cls(runs, label, ns, np.pad(work.reshape(-1, 3), ((0, 0), (0, 2))), sizes)
 
-def _operations(runs: Sequence[Run], *, whole_runs: bool) -> _Operations:
-    """All operations of all runs, concatenated; a run as one event has the name of its longest operation."""
-    if whole_runs:
-        names = [run.names[int(run.ns.argmax())] for run in runs]
-        work = np.array([run.work.sum(axis=0) for run in runs]).reshape(-1, 3)
-        return _Operations(names, np.array([run.total_ns for run in runs]), work, np.ones(len(runs), np.int64))
-    flat = [name for run in runs for name in run.names]
-    ns = np.concatenate([run.ns for run in runs]) if runs else np.zeros(0)
-    work = np.concatenate([run.work for run in runs]) if runs else np.zeros((0, 3))
-    return _Operations(flat, ns, work, np.array([len(run.names) for run in runs], np.int64))
+    def list_events(self, class_index: int) -> Events:
+        happens = ~np.isnan(self.runs.begun[:, class_index])
+        which, start = self.runs.which[happens], self.runs.begun[happens, class_index]
+        first = np.cumsum(self.sizes) - self.sizes
+        count = self.sizes[which]
+        before = np.cumsum(count) - count
+        operation = np.repeat(first[which] - before, count) + np.arange(int(count.sum()))
+        done = np.concatenate(([0.0], np.cumsum(self.ns)))
+        offset, ns = done[operation] - np.repeat(done[first[which]], count), self.ns[operation]
+        begun = np.repeat(start, count) + offset
+        return Events(self.label[operation], begun, ns, np.full_like(ns, np.nan), self.work[operation])
 
 
-_Columns = dict[str, Column]
-
-
-def _marks_of(
-    record: Record, labels: list[Label], words: "pd.Index[str]", index: int, *, devices: Sequence[int]
-) -> _Columns:
-    """The single events of one class; devices: those whose mean work they show."""
-    start, end, wait = (np.array([times[field][index] for times in record.times]) for field in range(3))
-    label = np.array(record.marks, np.int64)
-    recorded = ~np.isnan(start)
-    start, end, wait, label = start[recorded], end[recorded], wait[recorded], label[recorded]
-    name = words.get_indexer(pd.Index([label.name for label in labels], dtype=object)).astype(np.int64)
-    members = list(devices)
-    nothing = np.zeros(label.size)
-    hops, dcn = (
-        np.array([0.0 if of is None else getattr(of, key)[members].mean() for of in (item.network for item in labels)])
-        for key in ("ici_byte_hops", "dcn_bytes")
+def _join(*parts: Events) -> Events:
+    columns = zip(
+        *((each.label, each.start_ns, each.duration_ns, each.wait_ns, each.work) for each in parts), strict=True
     )
-    copied = np.array([float(item.memory_bytes) for item in labels])
-    return {
-        "label": label, "name": name[label] if label.size else label, "start_ns": start, "duration_ns": end - start,
-        "wait_ns": wait, "matrix_flops": nothing, "vector_ops": nothing,
-        "memory_bytes": copied[label] if label.size else nothing,
-        "ici_byte_hops": hops[label] if label.size else nothing, "dcn_bytes": dcn[label] if label.size else nothing,
-    }  # fmt: skip
-
-
-def _ops_of(record: Record, runs: Mapping[int, int], codes: Ints, operations: _Operations, index: int) -> _Columns:
-    """The operations of the runs of one class."""
-    durations, sizes = operations.ns, operations.sizes
-    which = np.array([runs[key] for key, _ in record.ran], np.int64)
-    start = np.array([begun[index] for _, begun in record.ran])
-    which, start = which[~np.isnan(start)], start[~np.isnan(start)]
-    first = np.concatenate(([0], np.cumsum(sizes)))[:-1] if sizes.size else np.zeros(0, np.int64)
-    count = sizes[which] if which.size else which
-    before = np.cumsum(count) - count
-    operation = np.repeat(first[which] - before, count) + np.arange(int(count.sum()))
-    done = np.concatenate(([0.0], np.cumsum(durations)))
-    offset = done[operation] - np.repeat(done[first[which]], count)
-    return {
-        "label": np.full(operation.size, -1, np.int64),
-        "name": codes[operation],
-        "start_ns": np.repeat(start, count) + offset,
-        "duration_ns": durations[operation],
-        "wait_ns": np.full(operation.size, np.nan),
-        **{name: operations.work[operation, at] for at, name in enumerate(WORK_COLUMNS) if at < 3},
-        **{name: np.zeros(operation.size) for name in ("ici_byte_hops", "dcn_bytes")},
-    }
-
-
-def _columns(device: int, *parts: _Columns) -> _Columns:
-    columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-    return {**columns, "device": np.full(columns["label"].size, device, np.int32)}
-
-
-def _frame(columns: _Columns, labels: list[Label], words: "pd.Index[str]", scopes: Mapping[str, str]) -> pd.DataFrame:
-    label = columns["label"].astype(np.int64)
-    names = pd.Categorical.from_codes(columns["name"].astype(np.int64), categories=words)
-    rows = [label.row for label in labels]
-    data: dict[str, object] = {
-        "device": columns["device"],
-        "line": _words([label.line for label in labels], label, _LINES, CORE_LINE),
-        "name": names,
-        "hlo_op": names,
-        "role": _words([label.role for label in labels], label, _ROLES, COMPUTE),
-        "payload_bytes": _numbers([np.nan if row is None else row.payload_bytes for row in rows], label),
-        **{key: columns[key] for key in ("start_ns", "duration_ns", "wait_ns")},
-    }
-    words_of_rows = {}
-    for column, key in (("collective", "name"), ("scope", "scope"), ("kind", "kind"), ("axes", "axes")):
-        values = ["" if row is None else str(getattr(row, key)) for row in rows]
-        words_of_rows[column] = _words(values, label, tuple(dict.fromkeys([*values, ""])), "")
-    data |= words_of_rows
-    data["scope"] = _fill_scopes(words_of_rows["scope"], names, scopes)
-    events = pd.DataFrame({key: data[key] for key in EVENT_COLUMNS}).astype(
-        {key: kind for key, kind in EVENT_COLUMNS.items() if kind != "category"}
-    )
-    return events.assign(**{key: columns[key].astype(np.float64) for key in WORK_COLUMNS})
-
-
-def _fill_scopes(given: pd.Categorical, names: "pd.Categorical[str]", scopes: Mapping[str, str]) -> pd.Categorical:
-    """The scopes of events; of those without, that of their instruction."""
-    known = pd.Index(dict.fromkeys([*given.categories, *scopes.values()]), dtype=object)
-    of_name = known.get_indexer(pd.Index([scopes.get(name, "") for name in names.categories], dtype=object))
-    codes = known.get_indexer(given.categories)[np.asarray(given.codes)]
-    without = codes == known.get_loc("")
-    return pd.Categorical.from_codes(np.where(without, of_name[np.asarray(names.codes)], codes), categories=known)
-
-
-def _words(values: list[str], label: Ints, known: tuple[str, ...], otherwise: str) -> pd.Categorical:
-    """The word of each event, by its label; operations of runs (label -1) get `otherwise`."""
-    codes = np.array([known.index(value) for value in [*values, otherwise]], np.int64)
-    return pd.Categorical.from_codes(codes[label], categories=pd.Index(known, dtype=object))
-
-
-def _numbers(values: list[float], label: Ints) -> Floats:
-    return np.array([*values, np.nan], np.float64)[label]
+    return Events(*(np.concatenate(column) for column in columns))

@@ -53,7 +53,7 @@ def answer_request(request: Request) -> Answer:
         arrivals = tuple(time_messages(machine, request.messages))
         return Answer(as_astra_sim=False, total=max(arrivals), arrivals=arrivals)
     total = times.time_collective(machine, collective)
-    dims = times.list_group_dims(machine, collective.group)
+    dims = machine.list_dims(collective.group)
     alike = Counter(tuple(chunk) for chunk in times.list_chunks(machine, collective))
     passes = tuple(
         (chunks, tuple(replace(each, dim=dims[each.dim]) for each in of_chunk)) for of_chunk, chunks in alike.items()

@@ -3,9 +3,9 @@
 Source: `DoubleBinaryTreeAllReduce.cc`.
 """
 
+from compare.network.algorithms import Branch
 from compare.network.astra_sim.clock import Action, Tag
 from compare.network.astra_sim.exchange import Costs, Mail, Timer
-from compare.network.trees import Branch
 
 
 class Climb:

@@ -28,6 +28,7 @@ from compare.network.astra_sim.replay import MOST_MESSAGES, Stage, check_machine
 from compare.network.astra_sim.wires import FreeWires, Handshake, Mailbox, SharedWires, Wires
 from compare.network.graph.graph import (
     BESIDE,
+    BROADCAST,
     COMPUTE,
     HOST,
     RECEIVE,
@@ -39,12 +40,10 @@ from compare.network.graph.graph import (
 )
 from compare.network.machines.collective import Collective
 from compare.network.machines.machine import DOUBLE_BINARY_TREE, KINDS, RING, Algorithm, Machine
-from compare.network.native.times import list_group_dims
 from compare.timeline.errors import TimingError
 from meshes.process.one_line import quote
 
 Chunks = tuple[tuple[Phase, ...], ...]
-BROADCAST = "collective-broadcast"
 _ALL: tuple[int, ...] = ()
 _CORE, _HOST, _NETWORK, _FREE = range(4)
 """What a node occupies: a core, the CPU, the network or the memory behind it, nothing."""
@@ -144,7 +143,7 @@ class _Network:
         kind, group = _KIND.get(transfer.kind, transfer.kind), self.find_group(index, rank.number)
         dims = None
         if index in self._unnamed and len(group) < self.graph.num_ranks:
-            dims = tuple(list_group_dims(self._machine, group))
+            dims = self._machine.list_dims(group)
         collective = Collective(kind=kind, num_bytes=num_bytes, group=None if dims else group, dims=dims)
         collective.check(self._machine)
         if kind in self.options.custom:

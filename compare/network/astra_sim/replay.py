@@ -7,6 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from functools import partial
 
+from compare.network.algorithms import Branch, grow_tree
 from compare.network.astra_sim.climb import Climb
 from compare.network.astra_sim.clock import Action, Clock, RankClock
 from compare.network.astra_sim.exchange import Costs, Exchange, Mail, Script, Seat
@@ -23,7 +24,6 @@ from compare.network.machines.machine import (
     RING,
     Machine,
 )
-from compare.network.trees import Branch, grow_tree
 from compare.timeline.errors import TimingError
 
 MOST_MESSAGES = 10_000_000

@@ -4,22 +4,15 @@ All groups of a transfer run at once; the bytes that they put on a link add up. 
 (`PassFootprint.times`), so that many machines of one shape share one footprint.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from compare.hlo.devices.groups import Groups
+from compare.network.algorithms import Phase, lay_out, lay_out_pairs
 from compare.network.engine.links import Links, Routes
-from compare.network.engine.patterns import Pattern, list_patterns
-from compare.network.machines.machine import (
-    ALL_GATHER,
-    ALL_REDUCE,
-    LOCAL_BW_AWARE,
-    REDUCE_SCATTER,
-    Algorithm,
-    Machine,
-)
+from compare.network.machines.machine import Machine
 from compare.timeline.arrays import Floats, Ints
 
 
@@ -78,107 +71,38 @@ class Footprint:
     passes: tuple[PassFootprint, ...]
 
 
-def list_passes(machine: Machine, kind: str, dims: Sequence[int]) -> list[tuple[str, int, float]]:
-    """(kind, dim, bytes a rank brings per byte of its input) of each phase over some dims of a machine."""
-    last = dims[-1]
-    order = [(kind, dim) for dim in dims]
-    if kind == ALL_GATHER:
-        order.reverse()
-    elif kind == ALL_REDUCE and machine.multi == LOCAL_BW_AWARE:
-        order = [*((REDUCE_SCATTER, dim) for dim in dims[:-1]), (ALL_REDUCE, last),
-                 *((ALL_GATHER, dim) for dim in reversed(dims[:-1]))]  # fmt: skip
-    passes, share = [], 1.0
-    for phase, dim in order:
-        passes.append((phase, dim, share))
-        size = machine.dims[dim].size
-        share = {REDUCE_SCATTER: share / size, ALL_GATHER: share * size}.get(phase, share)
-    return passes
-
-
 def measure_collective(links: Links, kind: str, groups: Groups) -> list[Footprint]:
-    """By the machine's algorithms: a group that fills dims uses theirs, another that of the first dim in which its
-    ranks differ, over its ranks in order."""
-    shapes: dict[tuple[tuple[int, ...], int, int], list[int]] = {}
+    """By the machine's algorithms; groups of one shape together."""
+    machine = links.machine
+    shapes: dict[tuple[object, ...], list[int]] = {}
     for index, group in enumerate(groups):
-        key = (filled_dims(links.machine, group), len(group), first_dim(links.machine, group))
-        shapes.setdefault(key, []).append(index)
+        dims = machine.list_dims(group)
+        shapes.setdefault((dims if machine.is_filled(group) else dims[:1], len(group)), []).append(index)
     return [
-        _measure_filled(links, kind, groups, indices, dims) if dims else _measure_listed(links, kind, groups, indices)
-        for (dims, _, _), indices in shapes.items()
+        _measure(links, indices, lay_out(machine, kind, np.array([groups[index] for index in indices], np.int64)))
+        for indices in shapes.values()
     ]
 
 
-def filled_dims(machine: Machine, group: Sequence[int]) -> tuple[int, ...]:
-    """The dims in which the ranks differ, if they fill them; else none."""
-    ranks = np.array(group, np.int64)
-    kept, size = [], 1
-    for index, dim in enumerate(machine.dims):
-        coordinates = ranks // machine.stride(index) % dim.size
-        if (coordinates != coordinates[0]).any():
-            kept.append(index)
-            size *= dim.size
-    return tuple(kept) if size == ranks.size else ()
-
-
-def first_dim(machine: Machine, group: Sequence[int]) -> int:
-    """The first dim in which the ranks differ."""
-    for index, dim in enumerate(machine.dims):
-        if len({rank // machine.stride(index) % dim.size for rank in group}) > 1:
-            return index
-    return 0
-
-
-def listed_algorithm(machine: Machine, kind: str, group: Sequence[int]) -> Algorithm:
-    """That of a group which fills no dims."""
-    return machine.algorithms.of(kind)[first_dim(machine, group)]
-
-
-def _measure_filled(
-    links: Links, kind: str, groups: Groups, indices: Sequence[int], dims: tuple[int, ...]
-) -> Footprint:
-    machine = links.machine
-    ranks = np.sort(np.array([groups[index] for index in indices], np.int64), axis=1)
-    algorithms = machine.algorithms.of(kind)
-    passes = []
-    for phase, dim, share in list_passes(machine, kind, dims):
-        size, stride = machine.dims[dim].size, machine.stride(dim)
-        first = ranks[ranks // stride % size == 0]
-        lines = first[:, None] + stride * np.arange(size)
-        group = np.repeat(np.arange(len(indices)), first.size // len(indices))
-        patterns = list_patterns(algorithms[dim], phase, size)
-        passes.append(_measure_pass(links, dim, patterns, lines, group, len(indices), share))
-    return Footprint(np.array(indices, np.int64), tuple(passes))
-
-
-def _measure_listed(links: Links, kind: str, groups: Groups, indices: Sequence[int]) -> Footprint:
-    lines = np.array([groups[index] for index in indices], np.int64)
-    algorithm = listed_algorithm(links.machine, kind, groups[indices[0]])
-    patterns = list_patterns(algorithm, kind, lines.shape[1])
-    part = _measure_pass(links, -1, patterns, lines, np.arange(len(indices)), len(indices), 1.0)
-    return Footprint(np.array(indices, np.int64), (part,))
-
-
 def measure_pairs(links: Links, pairs: Groups) -> Footprint:
-    """Every pair sends a message, all at once."""
-    ends = np.array(pairs, np.int64).reshape(-1, 2)
-    pattern = Pattern(np.array([0]), np.array([1]), np.array([1.0]))
-    indices = np.arange(len(ends))
-    return Footprint(indices, (_measure_pass(links, -1, [pattern], ends, indices, len(ends), 1.0),))
+    return _measure(links, range(len(pairs)), lay_out_pairs(pairs))
 
 
-def _measure_pass(
-    links: Links, dim: int, patterns: Iterable[Pattern], lines: Ints, group: Ints, num_groups: int, share: float
-) -> PassFootprint:
-    """Patterns over lines of ranks.  group: of each line."""
-    steps, own = [], dict[tuple[int, int], float]()
-    for pattern in patterns:
-        source, target = lines[:, pattern.source].reshape(-1), lines[:, pattern.target].reshape(-1)
-        loads = np.tile(pattern.share * share, len(lines))
-        of_message = np.repeat(group, pattern.source.size)
-        routes = links.route(source, target)
-        steps.append(measure_step(links, routes, loads, of_message, num_groups, pattern.count, pattern.reduced * share))
-        _add_uses(own, routes, loads * pattern.count, of_message)
-    return PassFootprint(dim, tuple(steps), pack_uses(own))
+def _measure(links: Links, indices: Sequence[int], phases: Sequence[Phase]) -> Footprint:
+    return Footprint(np.array(indices, np.int64), tuple(_measure_phase(links, each, len(indices)) for each in phases))
+
+
+def _measure_phase(links: Links, phase: Phase, num_groups: int) -> PassFootprint:
+    measured, own, lines = [], dict[tuple[int, int], float](), phase.lines
+    for step in phase.steps:
+        source, target, shares = step.messages(lines.shape[1])
+        loads = np.tile(shares * phase.share, len(lines))
+        of_message = np.repeat(phase.group, source.size)
+        routes = links.route(lines[:, source].reshape(-1), lines[:, target].reshape(-1))
+        reduced = step.reduced * phase.share
+        measured.append(measure_step(links, routes, loads, of_message, num_groups, step.count, reduced))
+        _add_uses(own, routes, loads * step.count, of_message)
+    return PassFootprint(phase.dim, tuple(measured), pack_uses(own))
 
 
 def measure_step(

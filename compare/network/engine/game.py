@@ -191,7 +191,7 @@ class Game:
         if (transfer, place) not in self.instances:
             traffic = int(self.plan.traffic_of[transfer])
             spec = self.plan.graph.transfers[transfer]
-            group = self.plan.classes.groups[traffic][place]
+            group = self.plan.groups[traffic][place]
             self.instances[transfer, place] = Instance(
                 transfer, group, spec.priority, self._phases_of(traffic, spec.num_bytes)[place], len(group.members)
             )
@@ -351,7 +351,7 @@ def list_phases(plan: Plan, traffic: int, machine: Machine, links: Links, num_by
     times = [[part.times(machine, num_bytes) for part in each.passes] for each in plan.traffics[traffic].footprints]
     rates = links.rates.tolist()
     rows = []
-    for group in plan.classes.groups[traffic]:
+    for group in plan.groups[traffic]:
         phases = []
         footprint = plan.traffics[traffic].footprints[group.footprint]
         for place, part in enumerate(footprint.passes):

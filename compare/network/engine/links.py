@@ -1,6 +1,6 @@
 """The links of a machine, numbered, and the routes of messages over them.
 
-A message goes through the dims in order, in each the shorter way; half way round a ring upwards (`native.loads`).
+A message goes through the dims in order, in each the shorter way; half way round a ring upwards.
 Every link is one way and belongs to a rank: link = rank × `slots` + slot.
 
 | dim | slots of a rank |

@@ -11,10 +11,9 @@ from functools import partial
 
 import numpy as np
 
-from compare.network.engine.footprint import filled_dims, list_passes, listed_algorithm
+from compare.network.algorithms import Phase, lay_out, lay_out_pairs
 from compare.network.engine.game import Game, Instance
 from compare.network.engine.links import Links
-from compare.network.engine.patterns import list_patterns
 from compare.network.engine.plan import kind_of
 from compare.network.machines.machine import CUT_THROUGH
 from compare.timeline.arrays import Floats, Ints
@@ -33,30 +32,17 @@ class Round:
     """Bytes that a rank reduces behind them."""
 
 
-def list_rounds(links: Links, kind: str, group: Sequence[int], *, is_pair: bool) -> list[Round]:
-    """All messages of one collective of a group, by the machine's algorithms, or of one pair."""
-    if is_pair:
-        return [Round(np.array([group[0]]), np.array([group[1]]), np.ones(1), 0.0)]
-    machine = links.machine
-    dims = filled_dims(machine, group)
-    phases = [
-        (list_patterns(listed_algorithm(machine, kind, group), kind, len(group)), np.array([group], np.int64), 1.0)
-    ]
-    if dims:
-        ranks, algorithms = np.sort(np.array(group, np.int64)), machine.algorithms.of(kind)
-        phases = []
-        for phase, dim, share in list_passes(machine, kind, dims):
-            size, stride = machine.dims[dim].size, machine.stride(dim)
-            lines = ranks[ranks // stride % size == 0][:, None] + stride * np.arange(size)
-            phases.append((list_patterns(algorithms[dim], phase, size), lines, share))
+def list_rounds(phases: Sequence[Phase]) -> list[Round]:
+    """All messages of one collective of a group, or of one pair."""
     return [
         Round(
-            lines[:, pattern.source].reshape(-1), lines[:, pattern.target].reshape(-1),
-            np.tile(pattern.share * share, len(lines)), pattern.reduced * share,
+            phase.lines[:, source].reshape(-1), phase.lines[:, target].reshape(-1),
+            np.tile(shares * phase.share, len(phase.lines)), step.reduced * phase.share,
         )
-        for patterns, lines, share in phases
-        for pattern in patterns
-        for _ in range(pattern.count)
+        for phase in phases
+        for step in phase.steps
+        for source, target, shares in [step.messages(phase.lines.shape[1])]
+        for _ in range(step.count)
     ]  # fmt: skip
 
 
@@ -92,9 +78,12 @@ class MessageGame(Game):
         key = (transfer.kind, id(transfer.groups), instance.group.group)
         if key not in self.rounds:
             group = transfer.groups[instance.group.group]
-            kind = transfer.kind if transfer.are_pairs else kind_of(transfer)
-            rounds = list_rounds(self.links, kind, group, is_pair=transfer.are_pairs)
-            self.rounds[key] = _Schedule.of(self.links, rounds)
+            phases = (
+                lay_out_pairs((group,))
+                if transfer.are_pairs
+                else lay_out(self.machine, kind_of(transfer), np.array([group], np.int64))
+            )
+            self.rounds[key] = _Schedule.of(self.links, list_rounds(phases))
         schedule = self.rounds[key]
         ranks = transfer.groups[instance.group.group]
         progress = _Progress(

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compare.network.engine.classes import ClassGroup, RankClasses, Traffic, group_ranks
+from compare.network.engine.classes import ClassGroup, Traffic, list_class_groups, relate_ranks
 from compare.network.engine.compiled import Choices, as_torus, measure_compiled
 from compare.network.engine.faults import check_graph
 from compare.network.engine.footprint import Footprint, measure_collective, measure_pairs
 from compare.network.engine.links import Links
-from compare.network.graph.graph import Graph, Transfer
+from compare.network.graph.graph import BROADCAST, Graph, Transfer
 from compare.network.machines.machine import GREEDY, KINDS, SHARED, Machine
+from compare.schedule.device_classes import Classes, group_devices
 from compare.timeline.arrays import Ints
 from compare.timeline.errors import TimingError
 
-BROADCAST = "collective-broadcast"
 _LIKE = {BROADCAST: "all-gather", "ragged-all-to-all": "all-to-all"}
 """Kinds without an algorithm of their own."""
 
@@ -33,7 +33,9 @@ class Plan:
     traffics: tuple[Traffic, ...]
     traffic_of: Ints
     """(transfers,)"""
-    classes: RankClasses
+    classes: Classes
+    groups: tuple[tuple[ClassGroup, ...], ...]
+    """Of each traffic, the groups of classes."""
     groups_of: tuple[Mapping[tuple[int, int], tuple[int, ...]], ...]
     """For each traffic, (class, role) -> indices into its groups of classes."""
 
@@ -74,11 +76,15 @@ class Plan:
             traffic_of.append(keys[key])
         # Message by message, the order in a queue tells alike ranks apart.
         colors = graph.table_of if machine.links == SHARED else np.arange(graph.num_ranks)
-        classes = group_ranks(colors, traffics, slots=links.slots)
+        relations = [relate_ranks(traffic, links.slots) for traffic in traffics]
+        classes = group_devices(colors, relations)
+        groups = tuple(
+            list_class_groups(traffic, relation, classes, links.slots)
+            for traffic, relation in zip(traffics, relations, strict=True)
+        )
         return cls(
-            graph, links, tuple(traffics), np.array(traffic_of, np.int64), classes,
-            tuple(_index(groups) for groups in classes.groups),
-        )  # fmt: skip
+            graph, links, tuple(traffics), np.array(traffic_of, np.int64), classes, groups, tuple(map(_index, groups))
+        )
 
 
 def _measure(links: Links, transfer: Transfer) -> list[Footprint]:

@@ -12,6 +12,7 @@ from compare.hlo.collective import Collective
 from compare.hlo.devices.groups import Groups
 from compare.hlo.text.module import Module
 from compare.network.graph.graph import (
+    BROADCAST,
     COLLECTIVE,
     PERMUTE,
     PS,
@@ -23,15 +24,16 @@ from compare.network.graph.graph import (
     Transfer,
 )
 from compare.network.machines.machine import ALL_GATHER
+from compare.schedule.device_classes import Classes, number_rows
 from compare.schedule.hardware import Hardware
-from compare.schedule.schedule import log_step
-from compare.schedule.step_log import Compute, Exchange, StepLog
+from compare.schedule.play import PlayedStep
+from compare.schedule.schedule import play_program
+from compare.schedule.step import Compute, Container, Exchange, LocalCopy, Rendezvous, Step, Wait
 from compare.timeline.arrays import Ints, Mask
 from compare.timeline.errors import TimingError
 from meshes.assignment import assign_chips
 from meshes.mesh_argument import Plan
 
-BROADCAST = "collective-broadcast"
 _NO_ROLE, _MEMBER, _SENDER, _RECEIVER = 0, 1, 2, 4
 """What a rank does in a transfer: a sum of these."""
 
@@ -43,7 +45,7 @@ def expand_program(
 
     `TimingError` where the program is for one device, or a collective cannot be a transfer.
     """
-    return expand_log(log_step(module, rows, plan, hardware=hardware), number_ranks(plan), name=name)
+    return expand_step(play_program(module, rows, plan, hardware=hardware), number_ranks(plan), name=name)
 
 
 def number_ranks(plan: Plan) -> tuple[int, ...]:
@@ -55,17 +57,18 @@ def number_ranks(plan: Plan) -> tuple[int, ...]:
     )  # fmt: skip
 
 
-def expand_log(log: StepLog, ranks: Sequence[int], *, name: str) -> Graph:
-    """The graph of a logged step; ranks: of each device."""
+def expand_step(played: PlayedStep, ranks: Sequence[int], *, name: str) -> Graph:
+    """The graph of a step; ranks: of each device.  Waits for local copies are as long as they were played."""
     if len(ranks) < 2:
         raise TimingError(f"{name} is a program for one device, which has nobody to talk to")
-    executions = _list_executions(log, np.array(ranks, np.int64))
-    class_of = _split_by_role(log, executions)
+    classes = played.step.classes
+    executions = _list_executions(played.step, np.array(ranks, np.int64))
+    class_of = _split_by_role(classes, executions)
     tables: dict[tuple[object, ...], int] = {}
     distinct: list[NodeTable] = []
     of_class = []
     for device in np.unique(class_of, return_index=True)[1].tolist():
-        table = _build_table(log, executions, int(log.classes.of[device]), device)
+        table = _build_table(played, executions, int(classes.of[device]), device)
         key = _content(table)
         if key not in tables:
             tables[key] = len(distinct)
@@ -92,18 +95,18 @@ class _Execution:
     """Of a broadcast, which no algorithm plays."""
 
 
-def _list_executions(log: StepLog, ranks: Ints) -> dict[int, _Execution]:
-    """Every execution by its number in the log, in order."""
+def _list_executions(step: Step, ranks: Ints) -> dict[int, _Execution]:
+    """Every execution by its entry in the step, in order."""
     executions: dict[int, _Execution] = {}
     groups_of: dict[tuple[int, bytes], tuple[Groups, Ints]] = {}
     index = 0
-    for entry in log.entries:
-        if not isinstance(entry, Exchange) or entry.part == "done":
+    for number, entry in enumerate(step.entries):
+        if not isinstance(entry, Exchange):
             continue
-        row = entry.row
+        row = entry.rendezvous.row
         cache = id(row.mesh_groups), entry.active.tobytes()
         if cache not in groups_of:
-            groups_of[cache] = _find_roles(row, entry.active[log.classes.of], ranks)
+            groups_of[cache] = _find_roles(row, entry.active[step.classes.of], ranks)
         groups, roles = groups_of[cache]
         key = len(executions)
         transfer = None
@@ -111,8 +114,8 @@ def _list_executions(log: StepLog, ranks: Ints) -> dict[int, _Execution]:
             transfer = Transfer(
                 key=key, kind=row.kind, num_bytes=_input_bytes(row, groups), groups=groups, collective=row.name
             )  # fmt: skip
-        executions[entry.number] = _Execution(
-            key, transfer, index, roles if transfer else np.zeros_like(roles), _broadcast_ns(entry)
+        executions[number] = _Execution(
+            key, transfer, index, roles if transfer else np.zeros_like(roles), _broadcast_ns(entry.rendezvous)
         )  # fmt: skip
         index += transfer is not None
     return executions
@@ -150,44 +153,48 @@ def _input_bytes(row: Collective, groups: Groups) -> int:
     return row.payload_bytes // max(sizes)
 
 
-def _broadcast_ns(entry: Exchange) -> int:
-    if entry.row.kind != BROADCAST or not entry.cost.moving_ns.size:
+def _broadcast_ns(rendezvous: Rendezvous) -> int:
+    if rendezvous.row.kind != BROADCAST or not rendezvous.cost.moving_ns.size:
         return 0
-    return round(float((entry.cost.before_ns + entry.cost.moving_ns).max()))
+    return round(float((rendezvous.cost.before_ns + rendezvous.cost.moving_ns).max()))
 
 
-def _split_by_role(log: StepLog, executions: Mapping[int, _Execution]) -> Ints:
+def _split_by_role(classes: Classes, executions: Mapping[int, _Execution]) -> Ints:
     """A number for each device; those with the same one do the same in the same class."""
     distinct = {id(each.roles): each.roles for each in executions.values()}
-    columns = np.stack([log.classes.of, *distinct.values()], axis=1)
-    return np.asarray(np.unique(columns, axis=0, return_inverse=True)[1], np.int64).reshape(-1)
+    return number_rows(np.stack([classes.of, *distinct.values()], axis=1))
 
 
-def _build_table(log: StepLog, executions: Mapping[int, _Execution], class_index: int, device: int) -> NodeTable:
+def _build_table(played: PlayedStep, executions: Mapping[int, _Execution], class_index: int, device: int) -> NodeTable:
     """The nodes of one device, and of all that do the same."""
     nodes = NodeTableBuilder()
     chain: list[int] = []
     computed, rounded = 0.0, 0
     work, computes = np.zeros(3), list[int]()
     in_flight: dict[int, list[int]] = {}
-    for entry in log.entries:
-        if isinstance(entry, Compute):
-            computed += float(entry.ns[class_index])
-            work = work + entry.work[class_index]
+    entries = played.step.entries
+    for number, (entry, times) in enumerate(zip(entries, played.times, strict=True)):
+        if not entry.active[class_index] or isinstance(entry, Container | LocalCopy):
             continue
-        if not entry.active[class_index]:
+        if isinstance(entry, Compute):
+            computed += entry.run.total_ns
+            work = work + entry.run.work.sum(axis=0)
+            continue
+        if isinstance(entry, Wait) and isinstance(copy := entries[entry.begun], LocalCopy):
+            computed += float(times.end[class_index] - times.begun[class_index])
+            work = work + np.array([0.0, 0.0, copy.num_bytes])
             continue
         if ns := round(computed) - rounded:
             chain = [nodes.compute(f"compute.{nodes.size + 1}", ns * PS, chain)]
             computes.append(chain[0])
             nodes.add_work(chain[0], work)
             rounded, work = rounded + ns, np.zeros(3)
-        if entry.part == "done":
-            chain = sorted({*chain, *in_flight.pop(entry.number, ())})
+        if isinstance(entry, Wait):
+            chain = sorted({*chain, *in_flight.pop(entry.begun, ())})
             continue
-        started = _communicate(nodes, executions[entry.number], device, chain)
-        if entry.part == "start":
-            in_flight[entry.number] = started
+        started = _communicate(nodes, executions[number], device, chain)
+        if entry.is_start:
+            in_flight[number] = started
         elif started:
             chain = started
     if ns := round(computed) - rounded:

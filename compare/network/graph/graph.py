@@ -18,7 +18,7 @@ COMPUTE, COLLECTIVE, SEND, RECEIVE, HOST, REMOTE, BESIDE = range(7)
 """What a node does (`NodeTable.ops`): HOST computes on the CPU, REMOTE reads or writes remote memory, BESIDE lasts its
 duration and occupies nothing."""
 OPS = ("compute", "collective", "send", "receive", "work of the CPU", "memory access", "wait")
-PERMUTE = "collective-permute"
+PERMUTE, BROADCAST = "collective-permute", "collective-broadcast"
 PS = 1000
 """Picoseconds of a nanosecond."""
 

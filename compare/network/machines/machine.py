@@ -3,6 +3,7 @@
 Rank = coordinate of dim 0 + size of dim 0 × (coordinate of dim 1 + …): dim 0 is the fastest.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, prod
 
@@ -240,6 +241,21 @@ class Machine:
             places.append(rank % dim.size)
             rank //= dim.size
         return tuple(places)
+
+    def list_dims(self, group: Sequence[int] | None) -> tuple[int, ...]:
+        """The dims in which the ranks of a group differ; all dims where it is `None`."""
+        if group is None:
+            return tuple(range(len(self.dims)))
+        places = [(self.stride(index), dim.size) for index, dim in enumerate(self.dims)]
+        return tuple(
+            index
+            for index, (stride, size) in enumerate(places)
+            if any(rank // stride % size != group[0] // stride % size for rank in group)
+        )
+
+    def is_filled(self, group: Sequence[int]) -> bool:
+        """Whether a group has all the ranks of the dims in which its ranks differ."""
+        return prod(self.dims[index].size for index in self.list_dims(group)) == len(group)
 
     def stride(self, index: int) -> int:
         """Ranks between neighbours of a dim."""

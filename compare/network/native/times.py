@@ -2,22 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf, prod
+from math import inf
 
+from compare.network.algorithms import Step, list_phases, list_steps
 from compare.network.machines.collective import Collective
-from compare.network.machines.machine import (
-    ALL_GATHER,
-    ALL_REDUCE,
-    BASELINE,
-    GREEDY,
-    REDUCE_SCATTER,
-    Algorithm,
-    Algorithms,
-    Dim,
-    Machine,
-)
+from compare.network.machines.machine import GREEDY, Algorithm, Algorithms, Dim, Machine
+from compare.network.native.loads import measure_step
 from compare.network.native.orders import Order, list_orders
-from compare.network.native.steps import Step, list_steps
 from compare.network.queues import Visit, serve_chunks
 from compare.timeline.errors import TimingError
 
@@ -89,41 +80,37 @@ def list_passes(
     algorithms = machine.algorithms.of(collective.kind)
     if algorithms[-1].through_all:
         raise TimingError(f"{algorithms[-1].name} has no closed form; write {algorithms[-1].in_one_dim} for each dim")
-    dims = list(range(len(machine.dims)) if order is None else order)
-    phases = [(collective.kind, dim) for dim in dims]
-    if collective.kind == ALL_GATHER:
-        phases.reverse()
-    elif collective.kind == ALL_REDUCE and machine.multi != BASELINE:
-        phases = [*((REDUCE_SCATTER, dim) for dim in dims[:-1]), (ALL_REDUCE, dims[-1]),
-                  *((ALL_GATHER, dim) for dim in reversed(dims[:-1]))]  # fmt: skip
     passes = []
-    for kind, index in phases:
+    for kind, index, share in list_phases(machine, collective.kind, order or range(len(machine.dims))):
         dim, algorithm = machine.dims[index], algorithms[index]
-        steps = list_steps(algorithm, kind, num_bytes, dim)
+        steps = list_steps(algorithm, kind, dim.size)
         passes.append(
             Pass(
-                kind=kind, dim=index, algorithm=algorithm.text, num_bytes=num_bytes,
-                steps=sum(step.count for step in steps), ns=_sum_steps(steps, dim, machine),
+                kind=kind, dim=index, algorithm=algorithm.text, num_bytes=share * num_bytes,
+                steps=sum(step.count for step in steps), ns=_sum_steps(steps, share * num_bytes, dim, machine),
             )
         )  # fmt: skip
-        num_bytes = {REDUCE_SCATTER: num_bytes / dim.size, ALL_GATHER: num_bytes * dim.size}.get(kind, num_bytes)
     return passes
 
 
-def _sum_steps(steps: Sequence[Step], dim: Dim, machine: Machine) -> float:
-    """With the endpoint delay before the first step and after each."""
-    memory = machine.memory_bytes_per_ns
-    moving = sum(step.count * step.load.ns(dim) for step in steps)
-    reducing = sum(step.count * 3 * step.reduced_bytes / memory for step in steps) if memory else 0.0
-    return moving + reducing + (sum(step.count for step in steps) + 1) * (machine.endpoint_ns or 0)
+def _sum_steps(steps: Sequence[Step], num_bytes: float, dim: Dim, machine: Machine) -> float:
+    """`hops × latency + bytes on the busiest link ÷ bandwidth` of each step (cut-through: a message pays its bytes
+    once), two reads and a write for what it reduces, and the endpoint delay before the first step and after each."""
+    endpoint, memory = machine.endpoint_ns or 0, machine.memory_bytes_per_ns
+    total = float(endpoint)
+    for step in steps:
+        hops, load = measure_step(step, dim)
+        reducing = 3 * step.reduced * num_bytes / memory if memory else 0.0
+        total += step.count * (hops * dim.latency_ns + load * num_bytes / dim.bytes_per_ns + reducing + endpoint)
+    return total
 
 
 def keep_dims(machine: Machine, group: tuple[int, ...] | None) -> Machine:
     """The machine of a group: the dims in which its ranks differ, which it has to fill."""
     if group is None:
         return machine
-    kept = list_group_dims(machine, group)
-    if prod(machine.dims[index].size for index in kept) != len(group):
+    kept = machine.list_dims(group)
+    if not machine.is_filled(group):
         raise TimingError(
             f"group: {len(group)} ranks that fill no dims of this machine; with rank {group[0]} a group is "
             f"{_list_groups(machine, group[0])}"
@@ -143,14 +130,6 @@ def keep_dims(machine: Machine, group: tuple[int, ...] | None) -> Machine:
             all_to_all=keep(by_kind.all_to_all),
         ),
     )
-
-
-def list_group_dims(machine: Machine, group: tuple[int, ...] | None) -> list[int]:
-    """The dims in which its ranks differ; all dims where it is `None`."""
-    if group is None:
-        return list(range(len(machine.dims)))
-    places = [machine.coordinates(rank) for rank in group]
-    return [index for index in range(len(machine.dims)) if len({place[index] for place in places}) > 1]
 
 
 def _list_groups(machine: Machine, rank: int) -> str:

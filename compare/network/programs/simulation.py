@@ -11,7 +11,7 @@ from compare.hlo.text.module import Module
 from compare.network.engine.game import Played
 from compare.network.engine.plan import Plan as Layout
 from compare.network.engine.play import play
-from compare.network.graph.expand import expand_log, number_ranks
+from compare.network.graph.expand import expand_step, number_ranks
 from compare.network.graph.graph import COMPUTE, Graph, Transfer
 from compare.network.graph.repeat import repeat_graph
 from compare.network.machines.changes import machine_table
@@ -20,7 +20,7 @@ from compare.network.machines.machine_file import parse_machine
 from compare.network.programs.timeline import show_timeline
 from compare.schedule.algorithms import Algorithm, read_algorithm
 from compare.schedule.hardware import Hardware
-from compare.schedule.schedule import log_step
+from compare.schedule.schedule import play_program
 from compare.timeline.arrays import Floats
 from compare.timeline.errors import TimingError
 from compare.timeline.intervals import Union, exposed_shares
@@ -85,14 +85,14 @@ class Program:
         cls, module: Module, rows: Sequence[Collective], plan: Plan, *, name: str, hardware: Hardware | None = None
     ) -> "Program":
         """`TimingError` where it cannot be expanded.  hardware: as of `model_step`."""
-        log = log_step(module, rows, plan, hardware=hardware)
+        played = play_program(module, rows, plan, hardware=hardware)
         ranks = number_ranks(plan)
         return cls(
-            expand_log(log, ranks, name=name),
+            expand_step(played, ranks, name=name),
             {row.name: read_algorithm(row.kind, row.text) for row in rows},
             tuple(np.argsort(np.array(ranks)).tolist()),
             {row.name: row for row in rows},
-            log.notes,
+            played.step.notes.lines,
         )
 
     def layout(self, simulation: Simulation) -> Layout:

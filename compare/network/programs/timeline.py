@@ -1,28 +1,18 @@
 """A played graph as a timeline like any other."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from compare.hlo.collective import Collective
 from compare.network.engine.game import Played
-from compare.network.graph.graph import COMPUTE
-from compare.schedule.trace_writer import BESIDE_LINE, CORE_LINE
+from compare.network.graph.graph import COMPUTE, Transfer
 from compare.timeline.arrays import Floats, Ints
-from compare.timeline.timeline import (
-    COMMUNICATION,
-    CONTAINER,
-    EVENT_COLUMNS,
-    STEP_COLUMNS,
-    WORK_COLUMNS,
-    Timeline,
-    add_overlap,
-)
+from compare.timeline.modelled import BESIDE_LINE, CORE_LINE, CPU_LINE, Events, Label, make_timeline
+from compare.timeline.timeline import COMMUNICATION, CONTAINER, Timeline
 from compare.timeline.timeline import COMPUTE as COMPUTES
-
-CPU_LINE = "CPU"
-"""Of work that is none of the device: in no sum."""
 
 
 def show_timeline(
@@ -33,27 +23,19 @@ def show_timeline(
 
     Where the graph knows what its nodes compute, events have WORK_COLUMNS, those of networks 0: a machine has no slice.
     """
-    shown = _merge_alike(played, np.array(devices, np.int64))
-    frames = [_events(played, index, members[0], rows) for index, members in shown]
-    firsts = np.array([members[0] for _, members in shown], np.int32)
-    zero = np.zeros(firsts.size)
-    steps = pd.DataFrame({"device": firsts, "step": 0, "start_ns": zero, "duration_ns": zero + played.total_ns})
-    events = pd.concat(frames, ignore_index=True)
-    for name in ("name", "hlo_op", "collective", "scope", "kind", "axes", "role"):
-        events[name] = events[name].astype("category")
-    events = events.astype({key: kind for key, kind in EVENT_COLUMNS.items() if kind != "category"})
-    known = [] if events[list(WORK_COLUMNS)].isna().any(axis=None) else list(WORK_COLUMNS)
-    events = add_overlap(events.assign(line=CORE_LINE)[[*EVENT_COLUMNS, *known]], steps.astype(STEP_COLUMNS))
-    line = np.where(events["hidden_ns"] > 0, BESIDE_LINE, CORE_LINE)
-    line[events["role"].eq(CONTAINER).to_numpy()] = CPU_LINE
-    return Timeline(
-        source="modelled",
-        label=label,
-        events=events.assign(line=pd.Categorical(line, categories=[CORE_LINE, BESIDE_LINE, CPU_LINE])),
-        steps=steps.astype(STEP_COLUMNS),
-        stands_for={members[0]: tuple(members) for _, members in shown},
-        notes=tuple(notes),
-    )
+    labels: dict[Label, int] = {}
+    shown = [
+        (tuple(members), _list_events(played, index, rows, labels))
+        for index, members in _merge_alike(played, np.array(devices, np.int64))
+    ]
+    timeline = make_timeline(shown, list(labels), end_ns=played.total_ns, name=label, notes=notes)
+    events = timeline.events
+    # Tables list words in the order of their categories.
+    words = {name: events[name].cat for name in ("name", "hlo_op", "collective", "scope", "kind", "axes", "role")}
+    in_order = {name: each.reorder_categories(sorted(each.categories)) for name, each in words.items()}
+    line = events["line"].astype(object).mask(events["hidden_ns"] > 0, BESIDE_LINE)
+    line_words = pd.Categorical(line, categories=[CORE_LINE, BESIDE_LINE, CPU_LINE])
+    return replace(timeline, events=events.assign(**in_order, line=line_words))
 
 
 def _merge_alike(played: Played, devices: Ints) -> list[tuple[int, list[int]]]:
@@ -69,37 +51,31 @@ def _merge_alike(played: Played, devices: Ints) -> list[tuple[int, list[int]]]:
     return list(merged.items())
 
 
-def _events(played: Played, index: int, device: int, rows: Mapping[str, Collective]) -> pd.DataFrame:
-    table = played.table(index)
-    starts, joined, ends = played.starts[index], played.joined[index], played.ends[index]
-    transfers = played.plan.graph.transfers
-    kept, last, wait = _merge_ends(table.transfers, starts, joined, ends)
-    of_kept = [None if number < 0 else transfers[number] for number in table.transfers[kept].tolist()]
-    found = [None if each is None else rows.get(each.collective) for each in of_kept]
+def _list_events(played: Played, index: int, rows: Mapping[str, Collective], labels: dict[Label, int]) -> Events:
+    """Those of a class; adds to the labels."""
+    table, starts = played.table(index), played.starts[index]
+    kept, last, wait = _merge_ends(table.transfers, starts, played.joined[index], played.ends[index])
     computes, communicates = table.ops[kept] == COMPUTE, table.transfers[kept] >= 0
-    names = [
-        table.names[node] if each is None else each.collective or table.names[node]
-        for node, each in zip(kept.tolist(), of_kept, strict=True)
-    ]
-    return pd.DataFrame({
-        "device": device,
-        "name": names,
-        "hlo_op": names,
-        "role": np.where(computes, COMPUTES, np.where(communicates, COMMUNICATION, CONTAINER)),
-        "collective": ["" if each is None else each.collective for each in of_kept],
-        "scope": ["" if each is None else row.scope if row else "?" for each, row in zip(of_kept, found, strict=True)],
-        "kind": ["" if each is None else each.kind for each in of_kept],
-        "axes": ["" if each is None else row.axes if row else "?" for each, row in zip(of_kept, found, strict=True)],
-        "payload_bytes": [
-            np.nan if each is None else float(row.payload_bytes if row else each.num_bytes)
-            for each, row in zip(of_kept, found, strict=True)
-        ],
-        "start_ns": starts[kept],
-        "duration_ns": last - starts[kept],
-        "wait_ns": np.where(communicates, wait, np.nan),
-        **dict.fromkeys(WORK_COLUMNS, 0.0),
-        **dict(zip(WORK_COLUMNS, np.where(computes[:, None], table.work[kept], 0.0).T, strict=False)),
-    })  # fmt: skip
+    label = []
+    for node, number, is_compute in zip(kept.tolist(), table.transfers[kept].tolist(), computes.tolist(), strict=True):
+        if number >= 0:
+            each = _describe(table.names[node], played.plan.graph.transfers[number], rows)
+        else:
+            each = Label(table.names[node], COMPUTES) if is_compute else Label(table.names[node], CONTAINER, CPU_LINE)
+        label.append(labels.setdefault(each, len(labels)))
+    work = np.pad(np.where(computes[:, None], table.work[kept], 0.0), ((0, 0), (0, 2)))
+    waiting = np.where(communicates, wait, np.nan)
+    return Events(np.array(label, np.int64), starts[kept], last - starts[kept], waiting, work)
+
+
+def _describe(name: str, transfer: Transfer, rows: Mapping[str, Collective]) -> Label:
+    row, name = rows.get(transfer.collective), transfer.collective or name
+    if row is not None:
+        return replace(Label.of(name, COMMUNICATION, row), kind=transfer.kind)
+    return Label(
+        name, COMMUNICATION, collective=transfer.collective, scope="?", kind=transfer.kind, axes="?",
+        payload_bytes=transfer.num_bytes,
+    )  # fmt: skip
 
 
 def _merge_ends(transfers: Ints, starts: Floats, joined: Floats, ends: Floats) -> tuple[Ints, Floats, Floats]:

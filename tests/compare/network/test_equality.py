@@ -127,8 +127,8 @@ def one_pass(self, num_bytes):
     return int(num_bytes / self.memory_bytes_per_ns)
 
 
-def whole_halves(num_bytes, levels):
-    return [(-(-num_bytes // (2 << level)), 1 << level) for level in range(levels)]
+def round_bytes_up(num_bytes, share, size):
+    return -(-num_bytes * round(share * size) // size)
 
 
 def exact_chunks(machine, collective):
@@ -162,7 +162,7 @@ RULES = [
     (exchange.Script, "reduces", never_reduce),
     (exchange.Script, "reduces", reduce_every_answer),
     (exchange.Costs, "reduction", one_pass),
-    (scripts, "_halving", whole_halves),
+    (scripts, "_cut_bytes", round_bytes_up),
     (phases, "cut_chunks", exact_chunks),
     (phases, "leave_bytes", keep_size),
     (phases._Queues, "second_half", first_half),

@@ -4,10 +4,14 @@
 """
 
 from dataclasses import replace
+from math import log2
 from random import Random
 
+import numpy as np
 import pytest
 
+from compare.network.algorithms import Step
+from compare.network.engine.links import Links
 from compare.network.engine.pairs import time_messages
 from compare.network.machines.collective import Collective, Message
 from compare.network.machines.machine import (
@@ -31,6 +35,7 @@ from compare.network.machines.machine import (
     Machine,
 )
 from compare.network.machines.words import parse_algorithm
+from compare.network.native.loads import measure_step
 from compare.network.native.times import list_passes, time_collective
 from compare.timeline.errors import TimingError
 
@@ -80,6 +85,60 @@ TABLE = [
 def test_a_collective_in_one_dim(dim, size, algorithm, kind, ns):
     machine = machine_of((dim, size), algorithms=(algorithm,))
     assert time_collective(machine, Collective(kind=kind, num_bytes=S)) == pytest.approx(ns)
+
+
+def count_passes(kind, size):
+    """How often a kind passes over the data, and a rank's bytes there, in S."""
+    return (2 if kind == ALL_REDUCE else 1), (size if kind == ALL_GATHER else 1)
+
+
+CLOSED_FORMS = {
+    # (n-1) steps of S/n to the neighbour.
+    (RING, RING): lambda kind, n, passes, s: passes * (n - 1) * (100 + s / n),
+    # Half of it either way.
+    (RING, TWO_WAY_RING): lambda kind, n, passes, s: passes * (n - 1) * (100 + s / n / 2),
+    # The furthest is n/2 away; a link up carries 1 + 2 + ... + n/2 messages.
+    (RING, DIRECT): lambda kind, n, passes, s: passes * (n / 2 * 100 + n / 2 * (n / 2 + 1) / 2 * s / n),
+    # Half of the ranks send over the middle to the other half.
+    (LINE, DIRECT): lambda kind, n, passes, s: passes * ((n - 1) * 100 + n / 2 * n / 2 * s / n),
+    (SWITCH, DIRECT): lambda kind, n, passes, s: passes * (200 + (n - 1) * s / n),
+    (FULLY_CONNECTED, HALVING_DOUBLING): lambda kind, n, passes, s: passes * (log2(n) * 100 + s * (n - 1) / n),
+    # At distance d, d messages cross a link: S/2 in every step.
+    (LINE, HALVING_DOUBLING): lambda kind, n, passes, s: passes * ((n - 1) * 100 + log2(n) * s / 2),
+    (RING, HALVING_DOUBLING): lambda kind, n, passes, s: passes * ((n - 1) * 100 + log2(n) * s / 2),
+}
+
+
+@pytest.mark.parametrize("size", [2, 4, 16, 64])
+@pytest.mark.parametrize("kind", [ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER])
+@pytest.mark.parametrize(("dim", "algorithm"), CLOSED_FORMS)
+def test_larger_dims_take_as_long_as_the_closed_form(dim, algorithm, kind, size):
+    machine = machine_of((dim, size), algorithms=(algorithm,))
+    passes, share = count_passes(kind, size)
+    expected = CLOSED_FORMS[dim, algorithm](kind, size, passes, share * S)
+    if (dim, algorithm, size) == (RING, TWO_WAY_RING, 2):
+        expected = passes * (100 + share * S / 2)  # both halves go the same way to the one neighbour
+    assert time_collective(machine, Collective(kind=kind, num_bytes=S)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kind", [RING, LINE, SWITCH, FULLY_CONNECTED])
+def test_any_messages_load_the_links_that_the_engine_counts(kind):
+    random = Random(7)
+    for size in (2, 5, 8):
+        machine = machine_of((kind, size))
+        ends = np.array([random.sample(range(size), 2) for _ in range(20)])
+        share = np.array([random.random() for _ in ends])
+        links = Links.of(machine)
+        routes = links.route(ends[:, 0], ends[:, 1])
+        hops, load = measure_step(Step(ends[:, 0], ends[:, 1], share), machine.dims[0])
+        assert hops == np.bincount(routes.message).max()
+        assert load == pytest.approx(routes.loads(share, links).max())
+
+
+def test_two_ways_to_the_only_neighbour_are_one_link():
+    """A full mesh of two has one link a way: both halves of S/2 go over it, in two passes."""
+    machine = machine_of((FULLY_CONNECTED, 2), algorithms=(TWO_WAY_RING,))
+    assert time_collective(machine, Collective(kind=ALL_REDUCE, num_bytes=S)) == 2 * (100 + S / 2)
 
 
 def test_reductions_endpoints_and_the_launch_are_added():

@@ -4,7 +4,7 @@ import pytest
 
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
-from compare.schedule import schedule
+from compare.schedule import schedule, step, trace_writer
 from compare.timeline.errors import TimingError
 from meshes.mesh_argument import read_mesh
 from tests.compare.schedule.toys import LOOPED, X, all_reduce, loop, program, run
@@ -18,7 +18,7 @@ def test_a_loop_without_communication_that_is_too_long_is_one_event():
 
 
 def test_too_many_events_are_drawn_together_and_noted(monkeypatch):
-    monkeypatch.setattr(schedule, "MOST_EVENTS", 5)
+    monkeypatch.setattr(trace_writer, "MOST_EVENTS", 5)
     body = f"  z = {X} compute(y, 30)\n  w = {X} compute(z, 70)\n  last = {X} {all_reduce('w')}"
     timeline = run(program(LOOPED, more=loop(body, trips=3)))
     computed = timeline.events[timeline.events["role"] == "compute"]
@@ -27,7 +27,7 @@ def test_too_many_events_are_drawn_together_and_noted(monkeypatch):
 
 
 def test_a_schedule_that_waits_too_often_is_refused(monkeypatch):
-    monkeypatch.setattr(schedule, "MOST_POINTS", 3)
+    monkeypatch.setattr(step, "MOST_POINTS", 3)
     body = f"  last = {X} {all_reduce('y')}"
     with pytest.raises(TimingError, match="more than 3 times"):
         run(program(LOOPED, more=loop(body, trips=4)))

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from compare.schedule.device_classes import ClassCollective, CollectiveCost, group_devices
+from compare.schedule.class_collectives import ClassCollective, CollectiveCost, relate_chips, relate_devices
+from compare.schedule.device_classes import group_devices
 from compare.schedule.links import SLOTS, Torus
 from meshes.devices.topology import Topology
 
@@ -17,59 +18,65 @@ def meeting(groups, *, pairs=False, moving=None, uses=None):
     return CollectiveCost(groups, pairs, np.zeros(len(groups)), times, uses or (frozenset(),) * len(groups))
 
 
+def group(where, costs, taken=None):
+    alone = np.zeros(len(where.places)) if taken is None else np.array(taken)
+    return group_devices(alone, [relate_chips(where), *(relate_devices(cost, where) for cost in costs)])
+
+
 HALVES = ((0, 1, 2, 3), (4, 5, 6, 7))
 
 
 def test_devices_that_do_the_same_are_one_class():
-    devices = group_devices(torus(), [meeting(HALVES)], [])
+    devices = group(torus(), [meeting(HALVES)])
     assert (devices.count, devices.members(0)) == (1, tuple(range(8)))
 
 
 def test_groups_that_take_longer_are_told_apart():
-    devices = group_devices(torus(), [meeting(HALVES, moving=[1, 2])], [])
+    devices = group(torus(), [meeting(HALVES, moving=[1, 2])])
     assert [devices.members(number) for number in range(devices.count)] == list(HALVES)
 
 
 def test_a_pipeline_is_told_apart_stage_by_stage():
     """The first only sends, the last only hears; the second hears from the first, the third from the second."""
     pairs = ((0, 2), (1, 3), (2, 4), (3, 5), (4, 6), (5, 7))
-    devices = group_devices(torus(), [meeting(pairs, pairs=True)], [])
+    devices = group(torus(), [meeting(pairs, pairs=True)])
     assert [devices.members(number) for number in range(devices.count)] == [(0, 1), (2, 3), (4, 5), (6, 7)]
 
 
 def test_a_ring_of_stages_is_one_class():
     pairs = tuple((at, (at + 1) % 8) for at in range(8))
-    assert group_devices(torus(), [meeting(pairs, pairs=True)], []).count == 1
+    assert group(torus(), [meeting(pairs, pairs=True)]).count == 1
 
 
 def test_branches_tell_apart_and_so_does_meeting_the_other():
     """Device 0 takes another branch; its group meets it, the other group does not."""
-    taken = np.array([1, 0, 0, 0, 0, 0, 0, 0])[:, None]
-    devices = group_devices(torus(), [meeting(HALVES)], [taken])
+    devices = group(torus(), [meeting(HALVES)], [1, 0, 0, 0, 0, 0, 0, 0])
     assert [devices.members(number) for number in range(devices.count)] == [(0,), (1, 2, 3), (4, 5, 6, 7)]
 
 
-def test_a_branch_that_all_take_alike_tells_nobody_apart():
-    assert group_devices(torus(), [], [np.array([[0, 1, 0]])]).count == 1
+def test_the_same_pairs_of_two_permutes_are_not_alike():
+    """0 sends to 4 in one permute, 1 to 5 in another: neither is in the other's."""
+    devices = group(torus(), [meeting(((0, 4),), pairs=True), meeting(((1, 5),), pairs=True)])
+    assert [devices.members(number) for number in range(devices.count)] == [(0,), (1,), (2, 3, 6, 7), (4,), (5,)]
 
 
 def test_the_two_devices_of_a_chip_are_alike_if_they_do_the_same():
     where = torus("v4:2x2x1")
-    assert group_devices(where, [], []).count == 1
+    assert group(where, []).count == 1
     first_cores = tuple(range(0, 8, 2))
-    assert group_devices(where, [meeting((first_cores,))], []).count == 2
+    assert group(where, [meeting((first_cores,))]).count == 2
 
 
 def test_groups_of_different_sizes_and_devices_outside_all():
-    devices = group_devices(torus(), [meeting(((0, 1), (2, 3, 4)))], [])
+    devices = group(torus(), [meeting(((0, 1), (2, 3, 4)))])
     assert [devices.members(number) for number in range(devices.count)] == [(0, 1), (2, 3, 4), (5, 6, 7)]
 
 
 def test_a_rendezvous_lists_each_kind_of_group_once():
     pairs = ((0, 4), (1, 5), (2, 6), (3, 7))
     rendezvous = meeting(pairs, pairs=True, uses=tuple(frozenset({at * SLOTS}) for at in range(4)))
-    devices = group_devices(torus(), [rendezvous], [])
-    class_collective = ClassCollective.of(rendezvous, devices, torus())
+    devices = group(torus(), [rendezvous])
+    class_collective = ClassCollective.of(rendezvous, relate_devices(rendezvous, torus()), devices, torus())
     assert (class_collective.moving_ns.tolist(), class_collective.members.tolist(), class_collective.uses.tolist()) == (
         [1.0],
         [0, 1],

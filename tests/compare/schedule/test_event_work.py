@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.schedule import schedule
+from compare.schedule import trace_writer
 from compare.timeline.timeline import WORK_COLUMNS, Timeline
 from tests.compare.schedule.toys import BACK, BETWEEN_SLICES, LOOPED, SHIFT, X, all_reduce, loop, program, run
 
@@ -78,7 +78,7 @@ def test_loops_and_runs_that_are_drawn_as_one_event_keep_all_their_work(monkeypa
     body = f"  z = {X} compute(y, 30)\n  w = {X} compute(z, 70)\n  last = {X} {all_reduce('w')}"
     text = program(LOOPED, more=loop(body, trips=3))
     apart = work_of_step(run(text))
-    monkeypatch.setattr(schedule, "MOST_EVENTS", 5)
+    monkeypatch.setattr(trace_writer, "MOST_EVENTS", 5)
     assert work_of_step(run(text)) == apart
     assert apart["vector_ops"] == 8 * 3 * 2 * 1000
     long = run(program(LOOPED, more=loop(f"  last = {X} compute(y, 10)", trips=100_000)))

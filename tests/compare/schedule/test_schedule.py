@@ -129,6 +129,7 @@ def test_an_unknown_branch_is_modelled_by_its_longest_and_noted():
     entry = CHOICE.replace("partition-id()", "parameter(1)").replace("  y =", "  ROOT y =")
     timeline = run(program(entry, more=STAGED))
     assert step_ns(timeline) == 1000
+    assert timeline.stands_for == {0: tuple(range(8))}
     assert timeline.notes == ("which branch of y runs is unknown: its longest is modelled on every device",)
 
 

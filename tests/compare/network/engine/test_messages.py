@@ -125,3 +125,14 @@ def test_chunks_are_refused():
     program.collective(ALL_REDUCE, 240, (0, 1, 2, 3))
     with pytest.raises(TimingError, match="links: cut-through plays collectives in one chunk, not 2"):
         ends(program, machine_of((RING, 4), links=CUT_THROUGH, chunks=2))
+
+
+def test_each_dim_has_its_own_algorithm_whatever_the_ranks_of_all_dims():
+    """Halving over 4, a ring over 3: (100 + 1,200) + (200 + 2·600), 4·(100 + 200), and the halving back."""
+    program = Program(12)
+    program.collective(ALL_REDUCE, 2_400, tuple(range(12)))
+    dims, algorithms = ((RING, 4), (RING, 3)), ("halving-doubling", "ring")
+    flows = machine_of(*dims, algorithms=algorithms)
+    queued = machine_of(*dims, algorithms=algorithms, links=STORE_AND_FORWARD)
+    for machine in (flows, queued):
+        assert play(Plan.of(program.graph(), machine), machine).total_ns == 2_700 + 1_200 + 2_700

@@ -13,11 +13,11 @@ from compare.hlo.collectives.collectives import collectives
 from compare.hlo.devices.axes import read_axes
 from compare.hlo.text.module import read
 from compare.metrics.section import build_section
-from compare.network.graph.expand import expand_log, number_ranks
+from compare.network.graph.expand import expand_step, number_ranks
 from compare.network.graph.graph import COMPUTE
 from compare.schedule.hardware import Hardware
 from compare.schedule.links import Torus
-from compare.schedule.schedule import log_schedule, simulate
+from compare.schedule.schedule import play_module, simulate
 from meshes.devices.generations import generation
 from meshes.devices.topology import Place
 from meshes.mesh_argument import read_mesh
@@ -45,8 +45,8 @@ def load(name):
 def expand(name):
     """(rows by hand, rows as read, the graph): rank = device."""
     by_hand, module, rows, torus, slices = load(name)
-    log = log_schedule(module, rows, torus, hardware=Hardware.of(generation("v5e")), slices=slices)
-    return by_hand["rows"], rows, expand_log(log, tuple(range(len(torus.places))), name=name)
+    played = play_module(module, rows, torus, hardware=Hardware.of(generation("v5e")), slices=slices)
+    return by_hand["rows"], rows, expand_step(played, tuple(range(len(torus.places))), name=name)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -1,0 +1,191 @@
+"""One step as a list: what each class of devices does, in the order of the program's text, loops unrolled.
+
+The step is played (`play`), shown (`trace_writer`) and laid out as a graph for other machines (`network.graph`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from compare.hlo.collective import Collective
+from compare.schedule.class_collectives import ClassCollective, CollectiveCost
+from compare.schedule.device_classes import Classes
+from compare.schedule.exchange import NetworkWork
+from compare.schedule.schedule_program import Block, CollectiveOp, Conditional, Copy, Loop, Node, Notes, Run
+from compare.timeline.arrays import Ints, Mask
+from compare.timeline.errors import TimingError
+
+MOST_POINTS = 400_000
+"""Most points of a step where something waits or starts; the model refuses longer steps."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compute:
+    """Operations of the TensorCore without a wait between them."""
+
+    run: Run
+    active: Mask
+    """The classes that execute it; of every entry."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rendezvous:
+    """A collective as its devices execute it."""
+
+    row: Collective
+    cost: CollectiveCost
+    among: ClassCollective
+    network: NetworkWork
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exchange:
+    """An execution of a collective, or its start."""
+
+    name: str
+    rendezvous: Rendezvous
+    is_start: bool
+    active: Mask
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalCopy:
+    """The start of an asynchronous local copy."""
+
+    name: str
+    ns: float
+    """If the memory is otherwise idle."""
+    num_bytes: int
+    active: Mask
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class End:
+    """Waits for what an earlier entry started, or closes a loop, a conditional or a call."""
+
+    name: str
+    begun: int
+    """The entry that started it; of a loop, a conditional or a call, the first that is in it."""
+    active: Mask
+
+
+class Wait(End):
+    """Of a collective or a local copy."""
+
+
+class Container(End):
+    """A loop, a conditional or a call: the entries from `begun` on."""
+
+
+Entry = Compute | Exchange | LocalCopy | Wait | Container
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """The entries of all classes."""
+
+    classes: Classes
+    entries: Sequence[Entry]
+    unawaited: Sequence[int]
+    """Starts of collectives that nothing waits for."""
+    scopes: Mapping[str, str]
+    """Of instructions that compute or copy."""
+    notes: Notes
+
+
+@dataclass
+class Unroller:
+    """Lists the entries of a step."""
+
+    classes: Classes
+    rendezvous: Mapping[int, Rendezvous]
+    """By the identity of the collective's node."""
+    notes: Notes
+    entries: list[Entry] = field(default_factory=list)
+    iterations: list[int] = field(default_factory=list)
+    flights: dict[str, list[int]] = field(default_factory=dict)
+    """Row of the collectives table -> starts in flight, the oldest first."""
+    copies: dict[str, list[int]] = field(default_factory=dict)
+    """The same of local copies, by the name of their start."""
+    points: int = 0
+
+    def __post_init__(self) -> None:
+        self.active: Mask = np.ones(self.classes.count, np.bool_)
+
+    def unroll(self, nodes: Sequence[Node], scopes: Mapping[str, str]) -> Step:
+        """`TimingError` where the step is too long."""
+        self._add(nodes)
+        unawaited = [start for starts in self.flights.values() for start in starts]
+        for start in unawaited:
+            self.notes.add(f"nothing waits for {self._name(start)}: it ends when all has arrived")
+        return Step(self.classes, self.entries, unawaited, scopes, self.notes)
+
+    def _name(self, start: int) -> str:
+        entry = self.entries[start]
+        assert isinstance(entry, Exchange)
+        return entry.name
+
+    def _add(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            if isinstance(node, Run):
+                self.entries.append(Compute(node, self.active))
+                continue
+            self.points += 1
+            if self.points > MOST_POINTS:
+                raise TimingError(
+                    f"a step waits or starts something more than {MOST_POINTS} times; that many are modelled"
+                )
+            if isinstance(node, CollectiveOp):
+                self._collective(node)
+            elif isinstance(node, Copy):
+                self._copy(node)
+            else:
+                begun = len(self.entries)
+                self._open(node)
+                self.entries.append(Container(node.name, begun, self.active))
+
+    def _collective(self, node: CollectiveOp) -> None:
+        if node.part != "done":
+            is_start = node.part == "start"
+            if is_start:
+                self.flights.setdefault(node.row.name, []).append(len(self.entries))
+            self.entries.append(Exchange(node.name, self.rendezvous[id(node)], is_start, self.active))
+            return
+        waiting = [starts for starts in map(self.flights.get, node.ends) if starts]
+        if not waiting:
+            self.notes.add(f"{node.name} ends what was started before this step: it does not wait")
+            return
+        self.entries.append(Wait(node.name, min(waiting).pop(0), self.active))
+
+    def _copy(self, node: Copy) -> None:
+        if not node.is_end:
+            self.copies.setdefault(node.name, []).append(len(self.entries))
+            self.entries.append(LocalCopy(node.name, node.ns, node.num_bytes, self.active))
+        elif starts := self.copies.get(node.start):
+            self.entries.append(Wait(node.name, starts.pop(0), self.active))
+
+    def _open(self, node: Loop | Conditional | Block) -> None:
+        if isinstance(node, Block):
+            self._add(node.body)
+        elif isinstance(node, Loop):
+            self.iterations.append(0)
+            for trip in range(node.trips):
+                self.iterations[-1] = trip
+                self._add(node.test)
+                self._add(node.body)
+            self._add(node.test)
+            self.iterations.pop()
+        else:
+            outer, taken = self.active, self._taken(node.taken)
+            for index, branch in enumerate(node.branches):
+                self.active = outer & (taken == index)
+                if branch and self.active.any():
+                    self._add(branch)
+            self.active = outer
+
+    def _taken(self, taken: Ints) -> Ints:
+        """The branch of each class in this iteration."""
+        iteration = tuple(min(trip, size - 1) for trip, size in zip(self.iterations, taken.shape[1:], strict=False))
+        now = taken[(slice(None), *iteration)].reshape(taken.shape[0])
+        return now[self.classes.first] if now.size > 1 else np.broadcast_to(now, self.classes.count)
