@@ -13,6 +13,7 @@ from compare.run.folder.load_run import is_judged, read_run
 from compare.run.folder.timelines import copy_power, read_power_file
 from meshes.case import Case
 from meshes.memory import check_fits
+from meshes.process.one_line import is_quiet
 
 
 def make_run(
@@ -39,7 +40,7 @@ def make_run(
         read_power_file(power, case.topology.generation)
     target = run_folder.folder_of(case, parent=out, arms=[arm.name for arm in arms])
     with replace_folder.open_replacement(target) as scratch, cache.open_cache(bypass=no_cache) as user_cache:
-        with progress.show_events(Console(stderr=True)) as notify:
+        with progress.show_events(Console(stderr=True, quiet=is_quiet())) as notify:
             outcomes = scheduler.run_case(
                 case, arms=list(arms), cache=user_cache, notify=notify, timeout_s=timeout_s, controls=controls,
                 libtpu=libtpu, passes=passes, execute=execute, same_runtime=same_runtime, witnesses=witnesses,

@@ -24,7 +24,7 @@ from meshes.process import atomic_files
 from meshes.process.command_line import Parser
 from meshes.process.errors import MeshError
 from meshes.process.last_word import claim_stderr, defer_stderr
-from meshes.process.one_line import complain
+from meshes.process.one_line import complain, log_note
 from meshes.twins.prompts import Progress, print_result
 from meshes.weights import WeightSpec, weights
 
@@ -43,7 +43,7 @@ def convert(folder: Path, out: Path) -> None:
         raise MeshError(f"{folder} is converted already; pass it to jax_impl.generate --checkpoint")
     checkpoint = Checkpoint.open(folder)
     if not (folder / "tokenizer.json").is_file():
-        complain(f"note: {folder} has no tokenizer.json; copy one into {out} before generating from it")
+        log_note(f"{folder} has no tokenizer.json; copy one into {out} before generating from it")
     case, progress = _unsplit(checkpoint), Progress()
     with _new_folder(out) as partial:
         table = {}

@@ -1,8 +1,10 @@
 """Model presets by their published shapes."""
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import inf
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -131,40 +133,13 @@ def _is_plain(name: str) -> bool:
     return name.isprintable() and "/" not in name and name not in (".", "..")
 
 
-_SCALING_8X = RopeScaling(8.0, 1.0, 4.0, 8192)
-_SCALING_32X = RopeScaling(32.0, 1.0, 4.0, 8192)
-
-_TABLE = (
-    Model(name="llama-3.2-1b", vocab=128_256, embed=2048, ffn=8192, layers=16, heads=32, kv_heads=8, head_dim=64,
-          rope_scaling=_SCALING_32X, tied=True),
-    Model(name="llama-3.1-8b", vocab=128_256, embed=4096, ffn=14_336, layers=32, heads=32, kv_heads=8, head_dim=128,
-          rope_scaling=_SCALING_8X),
-    Model(name="llama-3.1-70b", vocab=128_256, embed=8192, ffn=28_672, layers=80, heads=64, kv_heads=8, head_dim=128,
-          rope_scaling=_SCALING_8X),
-    Model(name="llama-3.1-405b", vocab=128_256, embed=16_384, ffn=53_248, layers=126, heads=128, kv_heads=8,
-          head_dim=128, rope_scaling=_SCALING_8X),
-    Model(name="qwen3-4b", family="qwen3", vocab=151_936, embed=2560, ffn=9728, layers=36, heads=32, kv_heads=8,
-          head_dim=128, rope_theta=1e6, norm_eps=1e-6, tied=True, qk_norm=True),
-    Model(name="qwen3-32b", family="qwen3", vocab=151_936, embed=5120, ffn=25_600, layers=64, heads=64, kv_heads=8,
-          head_dim=128, rope_theta=1e6, norm_eps=1e-6, qk_norm=True),
-    Model(name="qwen3-30b-a3b", family="qwen3_moe", vocab=151_936, embed=2048, ffn=0, layers=48, heads=32, kv_heads=4,
-          head_dim=128, rope_theta=1e6, norm_eps=1e-6, qk_norm=True,
-          experts=128, experts_per_token=8, expert_ffn=768),
-    Model(name="mixtral-8x7b", family="mixtral", vocab=32_000, embed=4096, ffn=0, layers=32, heads=32, kv_heads=8,
-          head_dim=128, rope_theta=1e6, experts=8, experts_per_token=2, expert_ffn=14_336),
-    Model(name="qwen1.5-moe-a2.7b", family="qwen2_moe", vocab=151_936, embed=2048, ffn=0, layers=24, heads=16,
-          kv_heads=16, head_dim=128, rope_theta=1e6, norm_eps=1e-6, qkv_bias=True,
-          experts=60, experts_per_token=4, expert_ffn=1408, renormalized=False, shared_ffn=5632),
-    Model(name="phi-4", family="phi3", vocab=100_352, embed=5120, ffn=17_920, layers=40, heads=40, kv_heads=10,
-          head_dim=128, rope_theta=250_000.0),
-    # Not published: small enough to run on a laptop's CPU, and still grouped, scaled and untied.
-    Model(name="tiny", vocab=512, embed=128, ffn=256, layers=4, heads=16, kv_heads=8, head_dim=16,
-          rope_scaling=RopeScaling(8.0, 1.0, 4.0, 32)),
-    Model(name="tiny-moe", family="mixtral", vocab=512, embed=128, ffn=0, layers=4, heads=16, kv_heads=8, head_dim=16,
-          experts=8, experts_per_token=2, expert_ffn=256),
-)  # fmt: skip
-
-MODELS = MappingProxyType({row.name: row for row in _TABLE})
+MODELS = MappingProxyType(
+    {
+        name: Model.from_dict({"name": name, **fields})
+        for name, fields in tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")).items()
+    }
+)
+"""The presets."""
 
 
 def model(name: str) -> Model:

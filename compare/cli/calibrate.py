@@ -1,6 +1,5 @@
 """`python -m compare.calibrate`: the constants of a device, from small programs or from measured windows."""
 
-import sys
 from collections.abc import Sequence
 
 from compare.calibrate.benchmarks import measure_device
@@ -9,6 +8,7 @@ from compare.calibrate.text import list_lines
 from compare.calibrate.windows import Windows, read_windows, write_windows
 from compare.cli.options.calibrate_request import Request, parse_request
 from meshes.process.command_line import print_json
+from meshes.process.one_line import LOG
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,7 +39,7 @@ def _calibrate_windows(request: Request) -> Calibration:
 def _calibrate_device(request: Request) -> Calibration:
     measured = measure_device(
         request.platform, kinds=request.kinds, num_devices=request.num_devices, repeats=request.repeats,
-        notify=lambda stage: print(stage, file=sys.stderr, flush=True),
+        notify=LOG.info,
     )  # fmt: skip
     path = request.out.with_suffix(".windows.csv")
     write_windows(measured.table, path)

@@ -7,7 +7,7 @@ from compare.export.export_run import export_run
 from compare.export.targets import TARGETS
 from compare.report.programs import list_failures
 from compare.run.folder.load_run import read_run
-from meshes.process.command_line import command_parser
+from meshes.process.command_line import command_parser, print_json
 from meshes.process.one_line import complain_of, plain
 
 
@@ -26,6 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--phase", metavar="PHASE", default="", help="only this phase")
     parser.add_argument("--cell", metavar="CELL", default="", help="only this cell, like tpu or cpu (default: all)")
     parser.add_argument("--facts", action="store_true", help="chakra: also the verdict on every collective")
+    parser.add_argument("--json", action="store_true", help="print the folders and what failed as JSON")
     options = parser.parse_args(argv)
     target = TARGETS[options.to]
     write = target.write_with_facts if options.facts else target.write
@@ -34,5 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     run = read_run(options.run)
     words = {"arm": options.arm, "phase": options.phase, "cell": options.cell}
     names = export_run(run, options.out, write=write, to=options.to, platforms=target.platforms, words=words)
-    print(*(plain(options.out / name) for name in names), sep="\n")
-    return complain_of(list_failures(run.select(tuple(words.values()))))
+    folders, failures = [str(options.out / name) for name in names], list_failures(run.select(tuple(words.values())))
+    if options.json:
+        print_json({"to": options.to, "folders": folders, "failures": list(failures)})
+    else:
+        print(*map(plain, folders), sep="\n")
+    return complain_of(failures)

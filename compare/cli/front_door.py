@@ -1,5 +1,7 @@
+# PYTHON_ARGCOMPLETE_OK
 """`wirediff`, or `python -m compare`: all commands behind one door, each imported only when it is asked for."""
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
@@ -50,6 +52,10 @@ PACKAGES = (NAME, "libtpu", "jaxlib", "jax", "flax", "torch", "torch_xla")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the subcommand.  2, and one line: there is none of that name."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if "_ARGCOMPLETE" in os.environ:
+        from compare.cli.completion import complete
+
+        words = complete(COMMANDS)
     if not words or words[0] in ("-h", "--help"):
         print(describe())
         return 0

@@ -6,7 +6,7 @@ from pathlib import Path
 from compare.gallery.lessons import LESSONS, find_lesson
 from compare.run import cache
 from meshes.process.command_line import command_parser, print_json
-from meshes.process.one_line import complain
+from meshes.process.one_line import LOG, complain
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -18,11 +18,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add = parser.add_argument
     add("pattern", nargs="?", metavar="PATTERN", help="print this lesson (default: write the pages of all lessons)")
-    add("--out", metavar="DIR", type=Path, default=Path("docs/gallery"), help="output folder of the pages")
+    add("--out", metavar="DIR", type=Path, default=Path("gallery"), help="output folder of the pages")
     add("--list", action="store_true", help="print the names of all lessons and exit")
     add("--json", action="store_true", help="print the compiled collectives as JSON; write no pages")
     add("--no-cache", action="store_true", help="recompile everything, and write nothing to the cache")
-    add("--quiz", action="store_true", help="ask which collectives a sharding causes, compile it, show the answer")
+    add("--quiz", action="store_true", help="ask which collectives the program of some lesson has, then show them")
     add("--seed", metavar="N", type=int, help="with --quiz: question number (default: random)")
     add("--answer", metavar="WORDS", help='with --quiz: your answer, "2× all-gather@dp" or "free" (no collective)')
     options = parser.parse_args(argv)
@@ -39,17 +39,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     lessons = find_lesson(options.pattern) if options.pattern else LESSONS
     from compare.gallery.compile_lessons import build_each
-    from compare.gallery.quiz.draw import PAGE, draw_question
 
-    questions = [] if options.pattern or options.json else [draw_question(seed) for seed in PAGE]
     programs = [(lesson, program) for lesson in lessons for program in lesson.programs]
     with cache.open_cache(bypass=options.no_cache) as user_cache:
-        all_results = build_each(
-            [*programs, *((question.lesson, question.program) for question in questions)],
-            cache=user_cache,
-            notify=complain,
-        )
-    results, answers = all_results[: len(programs)], all_results[len(programs) :]
+        results = build_each(programs, cache=user_cache, notify=LOG.info)
     if options.json:
         print_json([item.public() for item in results])
     elif options.pattern:
@@ -60,14 +53,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         print_lesson(results, before=names[index], after=names[index + 2])
     else:
         from compare.gallery.render.page import INDEX, write_pages
-        from compare.gallery.render.quiz_words import quiz_values
         from compare.gallery.render.text import print_gallery
-        from compare.gallery.take_quiz import question_source
 
         print_gallery(results)
         if not any(item.ok for item in results):
             complain(f"no program could be compiled: no pages are written to {options.out}")
             return 1
-        write_pages(results, options.out, quiz=quiz_values(questions, answers, question_source))
+        write_pages(results, options.out)
         print(options.out / INDEX)
-    return 0 if all(item.ok for item in all_results) else 1
+    return 0 if all(item.ok for item in results) else 1

@@ -8,7 +8,7 @@ from compare.export.folder.programs import select_programs
 from compare.export.folder.write_folder import open_export
 from compare.export.targets import Write
 from compare.run.folder.load_run import Run
-from meshes.process.one_line import complain
+from meshes.process.one_line import log_note
 
 
 def export_run(
@@ -30,5 +30,5 @@ def export_run(
             raise ExportError(f"{run.folder} has no program for {to}: {', '.join(left_out)} ran on CPU devices")
         folder.finish(to=to, names=names)
     for name in left_out:
-        complain(f"note: {name} is left out: it was compiled for CPU devices")
+        log_note(f"{name} is left out: it was compiled for CPU devices")
     return names

@@ -61,7 +61,6 @@ class _Job:
             "partitioner": "gspmd" if self.is_rewritten else self.partitioner,
             "axes": dict(lesson.mesh),
             "arrays": {name: {"shape": lesson.shape(name), "dtype": lesson.dtype(name)} for name in lesson.takes},
-            **({"splits": {name: list(axes) for name, axes in lesson.splits.items()}} if lesson.splits else {}),
         }
 
     def compiling(self) -> dict[str, object]:

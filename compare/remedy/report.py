@@ -36,6 +36,7 @@ from compare.run import progress
 from compare.run.cache import Cache
 from compare.verdict.causes import describe_cause
 from meshes.case import Case
+from meshes.process.one_line import is_quiet
 
 GONE = 0.05
 """A group counts as removed if at most this fraction of it is left."""
@@ -45,7 +46,7 @@ def find_remedies(request: Request, *, cache: Cache) -> SearchResult:
     """Run the search, with progress on stderr.  Raises `MeshError` before it compiles anything."""
     case = request.case
     programs = [ArmProgram(arm, case.at(phases=(phase,))) for arm in request.arms for phase in case.phases]
-    with progress.show_events(Console(stderr=True)) as notify:
+    with progress.show_events(Console(stderr=True, quiet=is_quiet())) as notify:
         making = Measurer(case, cache=cache, notify=notify, most=request.most, timeout_s=request.timeout_s)
         search(programs, making)
         beside = find_witnesses(programs, making)

@@ -17,18 +17,13 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from compare.render.palette import UNCLEAR, VERDICTS
 from compare.render.picture import Drawing, Picture
 from compare.render.programs import Program, num_devices, programs
 from compare.render.traffic import Matrix, Traffic, traffic
 from compare.render.units import axes_text, bytes_text
 from compare.report.model.findings import HeadlineRow
 from compare.report.model.report import PhaseReport, Report
-
-VERDICTS = {"inherent": "#3d7ab8", "inflated": "#dba514", "induced": "#bf4055"}
-"""Distinguishable in red-green colour blindness, and in greyscale."""
-
-COMPUTE, UNCLEAR, IDLE = "#98a2af", "#5d6673", "#eceef1"
-"""Colours of time: compute; communication of unknown verdict; idle."""
 
 COLOURS = "viridis_r"
 """Colour map of a traffic matrix: darker is more."""

@@ -27,12 +27,13 @@ from compare.render.blocks import (
     Tone,
     Widget,
 )
+from compare.render.palette import VERDICTS
 from compare.render.units import KEPT, capitalize_first, keep_units_together
 from meshes.process.one_line import plain
 
 WIDTH = 100
 
-STYLES = {"inherent": "cyan", "inflated": "yellow", "induced": "red"}
+STYLES = VERDICTS
 
 _NARROWEST = 60
 

@@ -23,7 +23,7 @@ from compare.network.machines.tpu import astra_sim_machine, describe_rings, tpu_
 from compare.network.machines.words import choose_algorithm, parse_kind
 from compare.timeline.errors import TimingError
 from meshes.process.command_line import Parser, command_parser, is_behind_front_door, whole_number
-from meshes.process.one_line import complain, quote
+from meshes.process.one_line import log_note, quote
 
 ASTRA_SIM = "astra-sim"
 Value = TypeVar("Value")
@@ -178,7 +178,7 @@ def _machine(options: argparse.Namespace, parser: Parser, *, as_astra_sim: bool)
         if options.machine.endswith(".toml"):
             return read_machine(Path(options.machine))
         if as_astra_sim and (note := describe_rings(options.machine)):
-            complain(f"note: {note}")
+            log_note(note)
         return astra_sim_machine(options.machine) if as_astra_sim else tpu_machine(options.machine)
     if options.bandwidth is None or options.latency is None:
         parser.error("--dims has its --bandwidth and --latency, one number for each dim")

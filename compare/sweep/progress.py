@@ -11,6 +11,7 @@ from rich.text import Text
 
 from compare.sweep.combination import Combination
 from compare.sweep.sweep import Notify
+from meshes.process.one_line import is_quiet
 
 REFRESH_S = 0.2
 WAITS = ("waiting", "submitted")
@@ -27,7 +28,7 @@ def show_progress(refused: Sequence[Combination] = (), *, console: Console | Non
 
     No thread refreshes the display: workers are forked from this process.
     """
-    console = console or Console(stderr=True)
+    console = console or Console(stderr=True, quiet=is_quiet())
     board = _Board()
     for combination in refused:
         console.print(Text(f"{combination.model} on {combination.mesh}: {combination.refused}"), soft_wrap=True)

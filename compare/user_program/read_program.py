@@ -11,7 +11,7 @@ from rich.console import Console
 
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
-from compare.hlo.collectives.pre_partitioning import is_partitioned, is_scheduled
+from compare.hlo.collectives.pre_partitioning import check_own_groups, is_partitioned, is_scheduled
 from compare.hlo.counts.execution_counts import collective_instructions
 from compare.hlo.proto import program as proto
 from compare.hlo.text.errors import HloError
@@ -25,6 +25,7 @@ from compare.user_program.program_mesh import Axes, mesh_of, mesh_of_text, readi
 from compare.user_program.saved_program import SavedProgram, is_saved, read_saved
 from meshes.devices.topology import Topology
 from meshes.process.errors import MeshError
+from meshes.process.one_line import is_quiet
 
 _MLIR_BYTECODE = b"ML\xefR"
 _STABLEHLO = (b"module ", b"module{", b"builtin.module", b"func.func", b"stablehlo.", b"#loc")
@@ -197,7 +198,10 @@ def _compile_missing(
     if not programs:
         return {}
     unique = list(dict.fromkeys(programs))
-    with cache.open_cache(bypass=no_cache) as user_cache, progress.show_compiles(Console(stderr=True)) as notify:
+    with (
+        cache.open_cache(bypass=no_cache) as user_cache,
+        progress.show_compiles(Console(stderr=True, quiet=is_quiet())) as notify,
+    ):
         try:
             compiled = compile_all(
                 {number: program.data for number, program in enumerate(unique)},
@@ -252,13 +256,15 @@ def _compiled(program: ProgramInput) -> Module | None:
         text = decode_text(data)
         if text is None:
             module = read(proto.write_hlo_text(data))
-            # An HLO proto loses its shardings when read: without schedule and collectives it is not compiled yet.
-            return (
-                module if is_partitioned(module) and (is_scheduled(module) or collective_instructions(module)) else None
-            )
-        if "HloModule " not in text[:_HEAD_BYTES] and any(word in data[:_HEAD_BYTES] for word in _STABLEHLO):
+            # What a framework traced may have no sharding: without schedule and collectives it is not compiled yet.
+            is_compiled = is_partitioned(module) and (is_scheduled(module) or bool(collective_instructions(module)))
+        elif "HloModule " not in text[:_HEAD_BYTES] and any(word in data[:_HEAD_BYTES] for word in _STABLEHLO):
             return None
-        module = read(text)
+        else:
+            module = read(text)
+            is_compiled = is_partitioned(module)
+        if not is_compiled:
+            check_own_groups(module)
     except HloError as error:
         raise HloError(f"{program.name}: {error}") from None
-    return module if is_partitioned(module) else None
+    return module if is_compiled else None

@@ -57,9 +57,8 @@ def read_program(path: str, *, axes: Mapping[str, int], names: SourceNames) -> R
     """A file (`-`: standard input), or a folder of `table.save`.  `ValueError`, one line, for anything else."""
     if not is_saved(Path(path)):
         module = read_file(path)
+        check_partitioned(module)
         rows = tuple(collectives(module, axes, names=names))
-        if not rows:
-            check_partitioned(module)
         return Reading(module=module, rows=rows, axes=axes, names=names)
     saved = read_saved(Path(path))
     module, axes = read(saved.text), reading_axes(axes, tuple(saved.axes.items()), name=path)

@@ -22,7 +22,7 @@ def lower(request: Mapping[str, Any], out: Path) -> None:
     from jax_impl.process import about
     from jax_impl.sharding.spec import DTYPES
 
-    pattern, axes = PATTERNS[request["pattern"]].split(request.get("splits", {})), request["axes"]
+    pattern, axes = PATTERNS[request["pattern"]], request["axes"]
     mesh = AbstractMesh(tuple(axes.values()), tuple(axes), axis_types=(AxisType.Auto,) * len(axes))
     dtypes = DTYPES | {"s32": jax.numpy.int32, "s8": jax.numpy.int8}
     shapes = [

@@ -1,8 +1,8 @@
 """What a pattern is in JAX: a function of arrays, with the split of each array that it takes and gives."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -19,13 +19,6 @@ class Pattern:
     function: Callable[..., Any]
     takes: Mapping[str, P]
     gives: tuple[P, ...]
-
-    def split(self, splits: Mapping[str, Sequence[str | None]]) -> "Pattern":
-        """The same function with these splits, by array; the results' come behind those of what it takes."""
-        if not splits:
-            return self
-        takes = {name: P(*splits[name]) for name in self.takes}
-        return replace(self, takes=takes, gives=tuple(P(*axes) for name, axes in splits.items() if name not in takes))
 
     @property
     def source(self) -> str:

@@ -1,7 +1,7 @@
 """The batch protocol of patterns: one process of an arm lowers many small programs, and a failure stays its own.
 
-REQUEST holds `programs`: each with `pattern`, `partitioner`, `axes` (name -> size), `arrays` (name -> `shape` and
-`dtype`), and `splits` (array -> the axis of each dim) where they are not the pattern's own.
+REQUEST holds `programs`: each with `pattern`, `partitioner`, `axes` (name -> size) and `arrays` (name -> `shape` and
+`dtype`).
 Number n gets OUT/n/program.mlirbc and about.json, or failed.txt with one line.
 """
 

@@ -7,6 +7,7 @@ partial results are removed.
 import argparse
 import gc
 import json
+import logging
 import re
 import signal
 import sys
@@ -15,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any, Never
 
 from meshes.process.last_word import claim_stderr, refuse
-from meshes.process.one_line import complain, one_line
+from meshes.process.one_line import LOG, complain, one_line
 
 REFUSED = 2
 """Exit status of a wrong request."""
@@ -36,8 +37,38 @@ class Stopped(KeyboardInterrupt):
         self.number = number
 
 
+COMPLETE: list[Callable[[argparse.ArgumentParser], object]] = []
+"""Called with the parser of a command where the shell asks how its line could go on."""
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> Never:
+        from importlib.metadata import version
+
+        print(f"wirediff {version('wirediff')}")
+        parser.exit()
+
+
 class Parser(argparse.ArgumentParser):
-    """Refuses a wrong request in one line."""
+    """Refuses a wrong request in one line; every command has `--version`, `-v` and `--quiet`."""
+
+    def __init__(self, **words: Any):
+        super().__init__(**words)
+        self.add_argument(
+            "--version", action=_Version, nargs=0, default=argparse.SUPPRESS, help="print the version and exit"
+        )
+        self.add_argument("-v", "--verbose", action="store_true", help="also say processes, cache hits and seconds")
+        self.add_argument("-q", "--quiet", action="store_true", help="no progress and no notes on stderr, only errors")
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        for complete in COMPLETE:
+            complete(self)
+        options = super().parse_args(args, namespace)
+        LOG.setLevel(logging.DEBUG if options.verbose else logging.ERROR if options.quiet else logging.INFO)
+        del options.verbose, options.quiet
+        return options
 
     def error(self, message: str) -> Never:
         complain(f"error: {one_line(message, most=400)}; see {self.prog} --help")

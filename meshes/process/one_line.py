@@ -1,5 +1,6 @@
-"""Untrusted text for a terminal: one line, without control characters."""
+"""Untrusted text for a terminal: one line, without control characters; and the log, whose lines are such."""
 
+import logging
 import sys
 from collections.abc import Iterable
 
@@ -31,9 +32,33 @@ def quote(value: object) -> str:
         return f"a {type(value).__name__} of more digits than are written out"
 
 
+class _Stderr(logging.Handler):
+    """Each record is one clean line on what is stderr now."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(one_line(record.getMessage()), file=sys.stderr, flush=True)
+
+
+LOG = logging.getLogger("wirediff")
+"""Errors; progress and notes (INFO: off with `--quiet`); processes, cache hits and seconds (DEBUG: on with `-v`)."""
+LOG.addHandler(_Stderr())
+LOG.setLevel(logging.INFO)
+LOG.propagate = False
+
+
+def is_quiet() -> bool:
+    """Whether progress and notes are off."""
+    return not LOG.isEnabledFor(logging.INFO)
+
+
 def complain(words: object) -> None:
     """One clean line on stderr."""
-    print(one_line(words), file=sys.stderr, flush=True)
+    LOG.error("%s", words)
+
+
+def log_note(words: object) -> None:
+    """`note: …`, unless `--quiet`."""
+    LOG.info("note: %s", words)
 
 
 def complain_of(failures: Iterable[object]) -> int:

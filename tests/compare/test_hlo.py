@@ -161,6 +161,47 @@ def test_a_program_before_the_partitioner_is_refused_and_not_said_to_move_nothin
     assert "compile().as_text()" in done.stderr
 
 
+MANUAL = """HloModule jit_g, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["a"=8]>}}
+
+add.1 {
+  x.1 = f32[] parameter(0)
+  y.1 = f32[] parameter(1)
+  ROOT add.2 = f32[] add(x.1, y.1)
+}
+
+ENTRY main.1 {
+  x.2 = f32[64,64]{1,0} parameter(0), sharding={devices=[8,1]<=[8]}
+  sum.1 = f32[64,64]{1,0} all-reduce(x.2), channel_id=1, replica_groups={{0,1,2,3,4,5,6,7}}, \
+use_global_device_ids=true, to_apply=add.1
+  ROOT y.2 = f32[64,64]{1,0} add(sum.1, x.2)
+}
+"""
+"""One collective that its author wrote; the partitioner will add others."""
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "line"),
+    [
+        ("", "", 1),  # Shardy's mesh
+        (", frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<[\"a\"=8]>}}", "", 10),  # a split parameter alone
+        (
+            ", frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<[\"a\"=8]>}}\n", ", num_partitions=8\n",
+            None,
+        ),  # a partitioned module's parameters keep their shardings
+    ],
+)  # fmt: skip
+def test_a_program_with_a_collective_of_its_own_is_refused_before_the_partitioner(tmp_path, was, now, line):
+    path = tmp_path / "manual.hlo"
+    path.write_text(MANUAL.replace(was, now, 1) if was else MANUAL)
+    done = run(path)
+    if line is None:
+        assert (done.returncode, done.stderr) == (0, "")
+        return
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"before the partitioner (line {line} says how something is to be split)" in done.stderr
+    assert "compare.collectives(FILE" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("was", "now"),
     [

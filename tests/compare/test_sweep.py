@@ -215,12 +215,14 @@ def cluster(scratch):
     """A real one: a head that takes no work, and two workers of one CPU each.  Its address, and the workers' ids."""
     pytest.importorskip("ray", reason="ray is not installed: pip install -e '.[ray]'")
     quiet = {"RAY_USAGE_STATS_ENABLED": "0", "WIREDIFF_CACHE": str(scratch / "cache")}
-    with subprocess.Popen(
+    with (scratch / "cluster.txt").open("w+") as said, subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(CLUSTER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, text=True, env=os.environ | quiet,
+        stderr=said, text=True, env=os.environ | quiet,
     ) as started:  # fmt: skip
         try:
-            yield started.stdout.readline().split()
+            words = started.stdout.readline().split()
+            assert words, (scratch / "cluster.txt").read_text()
+            yield words
         finally:
             started.communicate("")
 

@@ -29,7 +29,7 @@ def lower(request: Mapping[str, Any], out: Path) -> None:
     from torchxla_impl.process import about, stablehlo
     from torchxla_impl.sharding.spec import DTYPES
 
-    pattern, axes = PATTERNS[request["pattern"]].split(request.get("splits", {})), request["axes"]
+    pattern, axes = PATTERNS[request["pattern"]], request["axes"]
     mesh = xs.Mesh(np.arange(prod(axes.values())), tuple(axes.values()), tuple(axes))
     xs.set_global_mesh(mesh)
     dtypes = DTYPES | {"s32": torch.int32, "s8": torch.int8}

@@ -1,8 +1,8 @@
 """What a pattern is in PyTorch/XLA: a function of tensors, with the split of each tensor that it takes and gives."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,15 +22,6 @@ class Pattern:
     function: Callable[..., Any]
     takes: Mapping[str, Spec]
     gives: tuple[Spec, ...]
-
-    def split(self, splits: Mapping[str, Sequence[str | None]]) -> "Pattern":
-        """The same function with these splits, by array; the results' come behind those of what it takes."""
-        if not splits:
-            return self
-        takes = {name: tuple(splits[name]) for name in self.takes}
-        return replace(
-            self, takes=takes, gives=tuple(tuple(axes) for name, axes in splits.items() if name not in takes)
-        )
 
     @property
     def source(self) -> str:

@@ -19,7 +19,7 @@ from compare.network.machines.machine import Machine
 from compare.run.folder.timelines import read_kept_times
 from compare.timeline.errors import TimingError
 from compare.verdict.verdict import Verdict
-from meshes.process.one_line import complain
+from meshes.process.one_line import log_note
 
 GROUPS, NETWORK, SYSTEM, MEMORY, RUN = "groups.json", "network.yml", "system.json", "memory.json", "run.txt"
 
@@ -65,7 +65,7 @@ def _write(selected: SelectedProgram, folder: ExportFolder, facts: Mapping[str, 
     except TimingError as error:
         raise ExportError(f"{selected.words} of {selected.run.folder}: {error}") from None
     for note in list_notes(graph, machine):
-        complain(f"note: {selected.words}: {note}")
+        log_note(f"{selected.words}: {note}")
     return name
 
 

@@ -117,9 +117,6 @@ class Lesson:
     absent: Mapping[str, str] = field(default_factory=dict)
     """Arm, or program, -> why there is no such program."""
 
-    splits: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
-    """Array -> the axis of each dim, if a question of the quiz overrides the pattern's splits."""
-
     def __post_init__(self) -> None:
         if self.standing not in STANDINGS:
             raise ValueError(f"{self.name}: a rule is {' or '.join(map(repr, STANDINGS))}, not {self.standing!r}")

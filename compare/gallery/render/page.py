@@ -11,7 +11,6 @@ from markupsafe import Markup, escape
 from compare.gallery.lesson_types.lesson import BYTES, COMPILER, STANDINGS, Lesson
 from compare.gallery.lesson_types.lesson_result import LessonResult, needed_wire
 from compare.gallery.lessons import CHAPTERS, LESSONS, TEN_FIRST, Chapter, find_lesson
-from compare.gallery.quiz.matmuls import CASES, moves_of
 from compare.gallery.render.figures import Tensor, draw_mesh, draw_tensors, picture_inches
 from compare.gallery.render.words import (
     ARMS,
@@ -36,7 +35,7 @@ from compare.render.glossary import GLOSSARY
 from compare.render.html import environment, read_static
 from meshes.process import atomic_files
 
-INDEX, STYLE, QUIZ = "index.html", "gallery.css", "quiz.html"
+INDEX, STYLE = "index.html", "gallery.css"
 _CHIPS = {4: "four", 8: "eight"}
 _OWN_WORDS = {
     "mesh": "A grid of devices whose axes have names and sizes.",
@@ -66,18 +65,15 @@ WORDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective
 """Words of the glossary that the lessons use."""
 
 
-def write_pages(results: Sequence[LessonResult], folder: Path, *, quiz: Mapping[str, object] | None = None) -> None:
+def write_pages(results: Sequence[LessonResult], folder: Path) -> None:
     """Write every page; other files in the folder stay."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in render_pages(results, quiz=quiz).items():
+    for name, text in render_pages(results).items():
         atomic_files.write_text(folder / name, text)
 
 
-def render_pages(results: Sequence[LessonResult], *, quiz: Mapping[str, object] | None = None) -> dict[str, str]:
-    """File name -> text: the index, a page for every lesson that has programs, and the style sheet that they link.
-
-    quiz: the values of its page, where there is to be one.
-    """
+def render_pages(results: Sequence[LessonResult]) -> dict[str, str]:
+    """File name -> text: the index, a page for every lesson that has programs, and the style sheet that they link."""
     by_lesson: dict[str, list[LessonResult]] = {}
     for result in results:
         by_lesson.setdefault(result.lesson.name, []).append(result)
@@ -89,10 +85,7 @@ def render_pages(results: Sequence[LessonResult], *, quiz: Mapping[str, object] 
     if len(order) == len(LESSONS):  # links of rules lead to all of them
         template = _environment().get_template("rules.html.j2")
         pages[RULES] = template.render(style=STYLE, versions=_versions(results), **rules_values(order, by_lesson))
-    if quiz is not None:
-        template = _environment().get_template("quiz.html.j2")
-        pages[QUIZ] = template.render(style=STYLE, versions=_versions(results), **quiz)
-    links = [(page, words) for page, words in ((RULES, "all rules"), (QUIZ, "the quiz")) if page in pages]
+    links = [(RULES, "all rules")] if RULES in pages else []
     return {INDEX: _index(by_lesson, links=links), STYLE: _style()} | pages
 
 
@@ -246,6 +239,20 @@ def _paragraphs(words: str) -> list[Markup]:
 
 AXIS = "a"
 RULES = "rules.html"
+CASES = {
+    ("T", "", "T"): "matmul-rows",
+    ("", "F", "F"): "matmul-columns",
+    ("D", "D", ""): "matmul-contracting",
+    ("D", "D", "T"): "matmul-scattered",
+    ("D", "D", "F"): "matmul-scattered",
+    ("T", "F", "T"): "matmul-same-axis",
+    ("T", "F", "F"): "matmul-same-axis",
+    ("T", "D", "T"): "matmul-both-axes",
+    ("D", "F", "F"): "matmul-both-axes",
+    ("T", "", ""): "decide-wanted-whole",
+    ("", "F", ""): "decide-wanted-whole",
+}
+"""Which dim an axis splits in x, in w and in y (empty: none) -> the lesson that says what is sent."""
 
 
 def rules_values(lessons: Sequence[Lesson], results: Mapping[str, Sequence[LessonResult]]) -> dict[str, object]:
@@ -269,8 +276,17 @@ def _case(case: tuple[str, str, str], name: str) -> dict[str, object]:
         for array, dims, split in zip("xwy", ("TD", "DF", "TF"), case, strict=True)
     ]
     (lesson,) = find_lesson(name)
-    sent = [(f"{move.kind} of {move.what.removeprefix('the ')}", move.formula) for move in moves_of({AXIS: case})]
-    return {"arrays": f"{arrays[0]} · {arrays[1]} → {arrays[2]}", "sent": sent, "lesson": lesson}
+    return {"arrays": f"{arrays[0]} · {arrays[1]} → {arrays[2]}", "sent": _sent_in(case), "lesson": lesson}
+
+
+def _sent_in(case: tuple[str, str, str]) -> list[tuple[str, str]]:
+    """The collective of a matmul's case, and the formula of its payload; none where both parts fit."""
+    in_x, in_w, in_y = case
+    if in_x == in_w == "D":
+        return [(f"{'reduce-scatter' if in_y else 'all-reduce'} of partial sums of y", "T·F·2")]
+    if in_x and in_w:
+        return [("all-gather of w", "D·F·2") if in_x == in_y else ("all-gather of x", "T·D·2")]
+    return [] if in_y else [("all-gather of y", "T·F·2")]
 
 
 def _rule_words(lesson: Lesson, results: Sequence[LessonResult]) -> dict[str, object]:

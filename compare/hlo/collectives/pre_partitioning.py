@@ -1,8 +1,13 @@
-"""HLO from before the partitioner: it has shardings, and no collective yet, which is easily read as "moves nothing"."""
+"""HLO from before the partitioner: it has shardings, and at most the collectives that its author wrote.
+
+Read as if it were compiled it seems to move nothing, or only those.
+"""
 
 import re
 
 from compare.hlo.counts.execution_counts import collective_instructions
+from compare.hlo.devices.numbering import DeviceNumbering, groups_of, largest_id
+from compare.hlo.emission.emission_form import kind_of
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import Module
 
@@ -15,16 +20,44 @@ _BEFORE = re.compile(r'custom_call_target="(?:Sharding|SPMDFullToShardShape|xla\
 
 
 def check_partitioned(module: Module) -> None:
-    """Raise `HloError` where a module without collectives still has a tensor that is to be split."""
-    if is_scheduled(module):
-        return
+    """Raise `HloError` where a module still has a tensor that is to be split."""
+    line = None if is_scheduled(module) else _find_sign(module)
+    if line is not None:
+        raise HloError(
+            f"this is the program before the partitioner (line {line} says how something is to be split); give the "
+            "compiled text: lowered.compile().as_text(), or the dump after optimizations; or let Python compile it: "
+            "compare.collectives(FILE, axes=…, topology=…)"
+        )
+
+
+def _find_sign(module: Module) -> int | None:
+    """The number of the first line that only a module from before the partitioner has.
+
+    Without collectives that is a sharding that splits something.  With some, which an author may have written
+    (`shard_map`, `xm.all_gather`): what partitioning removes, or a split parameter in a module without a number of
+    partitions.  A partitioned module's own parameters keep their shardings.
+    """
+    has_collectives = bool(collective_instructions(module))
+    if has_collectives and (match := _BEFORE.search(module.text)):
+        return module.number(module.line_at(match.start()))
+    if has_collectives and "num_partitions" in module.header:
+        return None
     for match in _SHARDING.finditer(module.text):
         if _splits(module.text[match.end() : module.text.find("\n", match.end())]):
-            line = module.number(module.line_at(match.start()))
-            raise HloError(
-                f"this is the program before the partitioner (line {line} has a sharding, and there are no collectives "
-                "yet); give the compiled text: lowered.compile().as_text(), or the dump after optimizations"
-            )
+            return module.number(module.line_at(match.start()))
+    return None
+
+
+def check_own_groups(module: Module) -> None:
+    """Raise `HloError` where a collective that the author wrote names replicas that there are not.
+
+    Such a program is compiled for the partitions of one replica: without a channel its groups are of replicas.  libtpu
+    ends its process at it.
+    """
+    for item in collective_instructions(module):
+        if item.opcode not in ("send", "recv") and "num_partitions" not in module.header:
+            num_ids = largest_id(item) + 1
+            groups_of(item, kind_of(item), DeviceNumbering(replicas=module.replica_count, partitions=num_ids))
 
 
 def is_scheduled(module: Module) -> bool:
@@ -38,13 +71,7 @@ def is_partitioned(module: Module) -> bool:
         return True
     if _BEFORE.search(module.text):
         return False
-    if collective_instructions(module):
-        return True
-    try:
-        check_partitioned(module)
-    except HloError:
-        return False
-    return True
+    return _find_sign(module) is None
 
 
 def _splits(text: str) -> bool:

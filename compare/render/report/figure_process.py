@@ -21,11 +21,12 @@ from compare.render.picture import Drawing, Picture, draw_all
 from compare.render.time.timeline_strip import Strip
 from compare.render.time.timing_section import ProgramTiming
 from compare.report.model.report import Report
-from meshes.process.one_line import one_line
+from meshes.process.one_line import LOG, one_line
 
 Pictures = Future[list[Picture]]
 """`result()` raises `ViewError` where they could not be drawn."""
 
+COMMAND = (sys.executable, "-m", "compare.render.report.figure_process")
 _FORK = get_context("fork")
 _BYTES, _TIMES = "bytes", "times"
 
@@ -34,12 +35,9 @@ class FigureProcess:
     """Draws figures in parallel with its caller, one request after another; it imports its libraries at start."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-m", "compare.render.report.figure_process"]
-        paths = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=paths
-        )
+        self._process = _start()
         self._thread = ThreadPoolExecutor(1)
+        self._is_open = True
 
     def __enter__(self) -> Self:
         return self
@@ -48,6 +46,7 @@ class FigureProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End the process; unfinished drawings are discarded."""
+        self._is_open = False
         self._process.kill()
         self._thread.shutdown()
         self._process.communicate()
@@ -63,6 +62,20 @@ class FigureProcess:
         return self._thread.submit(self._draw, (_TIMES, phases, num_devices, list(strips)), "the figures of time")
 
     def _draw(self, request: tuple[object, ...], what: str) -> list[Picture]:
+        """The pictures; a process that dies, not by an error of the drawing, is started once more."""
+        try:
+            return self._ask(request)
+        except _Ended as end:
+            if not end.died or not self._is_open:
+                raise ViewError(f"{what} could not be drawn: {end.why}") from None
+            LOG.info("the process that draws died, and is started again: %s", end.why)
+        self._process = _start()
+        try:
+            return self._ask(request)
+        except _Ended as end:
+            raise ViewError(f"{what} could not be drawn: {end.why}") from None
+
+    def _ask(self, request: tuple[object, ...]) -> list[Picture]:
         assert self._process.stdin
         assert self._process.stdout
         try:
@@ -70,10 +83,25 @@ class FigureProcess:
             self._process.stdin.flush()
             pictures: list[Picture] = pickle.load(self._process.stdout)
         except (OSError, EOFError, pickle.UnpicklingError):
-            assert self._process.stderr
-            why = self._process.stderr.read().decode(errors="replace").strip().rpartition("\n")[2]
-            raise ViewError(f"{what} could not be drawn: {one_line(why or 'no reason was given')}") from None
+            _, said = self._process.communicate()
+            raise _Ended(said.decode(errors="replace").strip().splitlines(), self._process.returncode) from None
         return pictures
+
+
+class _Ended(Exception):  # noqa: N818  (it never leaves this file)
+    """The process has ended; its last words."""
+
+    def __init__(self, lines: Sequence[str], status: int):
+        fatal = [line for line in lines if line.startswith("Fatal Python error")]
+        self.died = bool(fatal) or status < 0
+        self.why = one_line((fatal or [*lines[-1:], "no reason was given"])[0])
+
+
+def _start() -> "subprocess.Popen[bytes]":
+    paths = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return subprocess.Popen(
+        COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=paths
+    )  # fmt: skip
 
 
 def main() -> None:

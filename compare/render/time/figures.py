@@ -12,17 +12,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from compare.render.figures import (
-    COMPUTE,
-    IDLE,
-    INK,
-    STYLE,
-    UNCLEAR,
-    VERDICTS,
-    draw_heading,
-    heading_inches,
-    save_figure,
-)
+from compare.render.figures import INK, STYLE, draw_heading, heading_inches, save_figure
+from compare.render.palette import COMPUTE, IDLE, UNCLEAR, VERDICTS
 from compare.render.picture import Drawing, Picture
 from compare.render.time import network_figures
 from compare.render.time.timeline_strip import LaneCommunications, Strip

@@ -13,7 +13,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator, SymmetricalLogLocator
 from numpy.typing import NDArray
 
-from compare.render.figures import COLOURS, INK, STYLE, UNCLEAR, draw_heading, heading_inches, save_figure
+from compare.render.figures import COLOURS, INK, STYLE, draw_heading, heading_inches, save_figure
+from compare.render.palette import UNCLEAR
 from compare.render.picture import Drawing, Picture
 from compare.render.time.timing_section import ProgramTiming
 from compare.render.units import axes_text, bytes_text, time_text

@@ -21,12 +21,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from compare.render.palette import TRACE_NAMES
 from compare.render.time.timeline_view import NO_SHARE, ProgramTimeline, assign_lanes, middle_step, shares_by_name
 from compare.render.units import axes_text
 from compare.timeline.timeline import COMMUNICATION, PART, UNKNOWN
-
-CNAMES = {"inherent": "rail_response", "inflated": "yellow", "induced": "terrible", "unknown": "grey"}
-"""Colours of chrome://tracing nearest to the figures'."""
 
 _WORDS = ("collective", "hlo_op", "name", "line", "kind", "axes", "scope")
 _NUMBERS = ("step", "payload_bytes", "exposed_ns", "hidden_ns", "wait_ns")
@@ -205,7 +203,7 @@ def _communication_slices(pid: int, laid: pd.DataFrame, program: ProgramTimeline
     for tid, start, end, *values in zip(laid["tid"], laid["start"], laid["end"], *columns, strict=True):
         row = dict(zip((*_WORDS, *_NUMBERS), values, strict=True))
         share = shares.get(row["collective"], NO_SHARE)
-        colour = f',"cname":"{CNAMES[share.verdict]}"'
+        colour = f',"cname":"{TRACE_NAMES[share.verdict]}"'
         yield _slice(pid, tid, start, end, share.verdict, "verdict", colour)
         known = {name: row[name] for name in _WORDS if row[name]}
         known |= {name: round(row[name]) for name in _NUMBERS if row[name] == row[name]}  # NaN is not itself

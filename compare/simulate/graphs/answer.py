@@ -34,7 +34,7 @@ from compare.simulate.text import describe_machine
 from compare.timeline.errors import TimingError
 from meshes.devices.topology import Topology
 from meshes.process import atomic_files
-from meshes.process.one_line import complain, complain_of
+from meshes.process.one_line import complain_of, log_note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ def _note_rings(request: GraphRequest) -> None:
     """Say once that ASTRA-sim's machine is another than the slice; of a trace, its own settings say what it is."""
     name = request.machine or (read_run(request.path).case.topology.name if request.is_run else "")
     if request.as_astra_sim and name and not name.endswith(".toml") and (note := describe_rings(name)):
-        complain(f"note: {note}")
+        log_note(note)
 
 
 def read_subject(request: GraphRequest) -> Subject:
@@ -124,10 +124,10 @@ def _check_trace(request: GraphRequest, trace: Trace, settings: Settings) -> Non
     """Notes what our own engine passes over; `TimingError` for what ASTRA-sim does not play to its end."""
     if not request.as_astra_sim:
         for note in trace.notes:
-            complain(f"note: {note}")
+            log_note(note)
         for kind in dict.fromkeys(transfer.kind for transfer in trace.graph.transfers):
             if kind in (*settings.options.custom, *settings.unnamed_kinds):
-                complain(f"note: system.json has no algorithm of {kind} that our own engine plays: rings here")
+                log_note(f"system.json has no algorithm of {kind} that our own engine plays: rings here")
         return
     for fault in trace.faults:
         raise TimingError(f"{request.path}, {fault}")
@@ -165,7 +165,7 @@ def list_run(request: GraphRequest, programs: Sequence[JudgedProgram]) -> Iterat
         if program.module is None:
             continue
         if (program.about.executed or {}).get("platform") == "cpu":
-            complain(f"note: {name} is left out: it was compiled for CPU devices")
+            log_note(f"{name} is left out: it was compiled for CPU devices")
             continue
         topology = program.case.topology
         row = topology.generation

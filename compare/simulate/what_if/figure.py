@@ -9,7 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from compare.render.figures import INK, STYLE, UNCLEAR, VERDICTS, draw_heading, heading_inches, save_figure
+from compare.render.figures import INK, STYLE, draw_heading, heading_inches, save_figure
+from compare.render.palette import UNCLEAR, VERDICTS
 from compare.render.picture import Picture
 from compare.render.units import time_text
 from compare.simulate.what_if.request import MACHINE, Sweep

@@ -15,17 +15,8 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from compare.render.figures import (
-    COLOURS,
-    COMPUTE,
-    IDLE,
-    INK,
-    STYLE,
-    UNCLEAR,
-    draw_heading,
-    heading_inches,
-    save_figure,
-)
+from compare.render.figures import COLOURS, INK, STYLE, draw_heading, heading_inches, save_figure
+from compare.render.palette import COMPUTE, IDLE, UNCLEAR
 from compare.render.picture import Picture
 from compare.sweep.energy.kernels import CLASSES
 from compare.sweep.energy.lines import SAME, UNFIT, EnergyLine

@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from compare.render.figures import INK, STYLE, UNCLEAR, draw_heading, heading_inches, save_figure
+from compare.render.figures import INK, STYLE, draw_heading, heading_inches, save_figure
+from compare.render.palette import UNCLEAR
 from compare.render.picture import Picture
 from compare.render.report.missing_notes import mark_ratio
 from compare.render.units import bytes_text, list_text, ratio_text

@@ -3,7 +3,8 @@
 import numpy as np
 from matplotlib.ticker import FuncFormatter, LogLocator, MultipleLocator, NullLocator
 
-from compare.render.figures import COMPUTE, INK
+from compare.render.figures import INK
+from compare.render.palette import COMPUTE
 from compare.render.picture import Picture
 from docs.study.build.answers import Answer, Row, percent
 from docs.study.build.sheet import (

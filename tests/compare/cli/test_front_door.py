@@ -1,5 +1,6 @@
 """`wirediff`: every command behind one door, called by its own name, and nothing loaded that is not asked for."""
 
+import os
 import re
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import tomllib
 import pytest
 
 from compare.cli.front_door import COMMANDS, GROUPS, main
+from meshes.process.one_line import LOG, complain, log_note
 from tests.places import ROOT
 
 
@@ -82,6 +84,56 @@ def test_cost_takes_the_names_of_astra_sim(capsys: pytest.CaptureFixture[str]) -
         assert main(["cost", *machine, *words, "--as", "astra-sim", "--json"]) == 0
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1] != ""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_its_version_and_tells_as_much_as_it_is_asked_to(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([name, "--version"])
+    assert (end.value.code, capsys.readouterr().out.split()[0]) == (0, "wirediff")
+    with pytest.raises(SystemExit):
+        main([name, "--help"])
+    printed = capsys.readouterr().out
+    assert "-v, --verbose" in printed
+    assert "-q, --quiet" in printed
+
+
+def test_quiet_leaves_errors_alone_and_verbose_adds_what_is_done(capsys: pytest.CaptureFixture[str]) -> None:
+    seen = {}
+    for word in ("--quiet", "", "--verbose"):
+        assert main(["plan", "--mesh", "tp8", "--json", *[word][: len(word)]]) == 0
+        capsys.readouterr()
+        log_note("which")
+        LOG.debug("what")
+        complain("why")
+        seen[word] = capsys.readouterr().err.split("\n")[:-1]
+    assert seen == {
+        "--quiet": ["why"],
+        "": ["note: which", "why"],
+        "--verbose": ["note: which", "what", "why"],
+    }
+    assert main(["plan", "--mesh", "tp8", "--json"]) == 0  # as before
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("wirediff pl", ["plan"]),
+        ("wirediff re", ["report", "remedy", "replay"]),
+        ("wirediff run --m", ["--mesh", "--model", "--microbatches"]),
+        ("wirediff plan --qu", ["--quiet"]),
+    ],
+)
+def test_a_shell_completes_commands_and_their_options(line: str, words: list[str]) -> None:
+    """As argcomplete's function for bash asks: by its variables, and the answer on descriptor 8."""
+    asked = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "COMP_LINE": line, "COMP_POINT": str(len(line))}
+    done = subprocess.run(
+        ["bash", "-c", f"exec {sys.executable} -m compare 8>&1 9>/dev/null"], cwd=ROOT,
+        env=os.environ | asked, capture_output=True, text=True,
+    )  # fmt: skip
+    assert sorted(done.stdout.split()) == sorted(words)
 
 
 def test_python_m_compare_is_the_same_door() -> None:

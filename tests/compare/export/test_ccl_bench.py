@@ -347,3 +347,12 @@ def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, monkeypatch, capsys, w
     assert complaint in printed.err
     assert len(printed.err.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_json_names_the_folders_that_were_written(tmp_path, capsys):
+    assert main([str(EXAMPLE), "--to", "ccl-bench", "--out", str(tmp_path / "o"), *ONE, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["to"], told["failures"]) == ("ccl-bench", [])
+    assert [Path(folder) for folder in told["folders"]] == [
+        path for path in sorted((tmp_path / "o").iterdir()) if path.is_dir()
+    ]

@@ -1,6 +1,7 @@
 """Figures from a second process: the same as from this one, and one line where it fails."""
 
 import os
+import sys
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from compare.render import figures
 from compare.render.errors import ViewError
 from compare.render.picture import Picture, draw_all
+from compare.render.report import figure_process
 from compare.render.report.figure_process import FigureProcess, draw_in_two
 from compare.render.time.figures import list_drawings
 from compare.report.model.report import Report
@@ -37,6 +39,25 @@ def test_times_that_cannot_be_drawn_are_one_line(report: dict[str, Any]) -> None
     words = "the figures of time could not be drawn: IndexError: index 4 is out of bounds for axis 1 with size 1"
     with FigureProcess() as process, pytest.raises(ViewError, match=words):
         process.draw_times(timings_by_phase(add_times(report)), num_devices=1, strips=[]).result()
+
+
+def test_one_that_dies_is_started_once_more(
+    report: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read = Report.from_json(report)
+    with FigureProcess() as process:
+        process._process.kill()
+        process._process.wait()
+        assert process.draw_bytes(read).result() == draw_all(figures.list_drawings(read))
+    assert capsys.readouterr().err == "the process that draws died, and is started again: no reason was given\n"
+    monkeypatch.setattr(
+        figure_process, "COMMAND", (sys.executable, "-X", "faulthandler", "-c", "import os; os.abort()")
+    )
+    with (
+        FigureProcess() as process,
+        pytest.raises(ViewError, match="bytes could not be drawn: Fatal Python error: Abort"),
+    ):
+        process.draw_bytes(read).result()
 
 
 def test_one_that_nobody_waits_for_is_ended(report: dict[str, Any]) -> None:

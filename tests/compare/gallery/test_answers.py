@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.gallery.quiz.answers import AnswerError, read_answer
+from compare.gallery.answers import AnswerError, read_answer
 
 MESH = {"dp": 2, "tp": 4}
 
