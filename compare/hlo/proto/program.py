@@ -24,12 +24,16 @@ _MESSAGES = classes(
     "wirediff.hlo",
     {
         "HloProto": "hlo_module=1:bytes",
-        "Module": "computations=3*bytes device_assignment=15:DeviceAssignment",
+        "Module": "computations=3*Computation device_assignment=15:DeviceAssignment",
+        "Computation": "instructions=2*Instruction",
+        "Instruction": "collective_device_list=87:DeviceList iota_collective_device_list=92:Iota",
+        "DeviceList": "iota_replica_group_list=2:Iota",
+        "Iota": "num_replica_groups=1:int64",
         "DeviceAssignment": "replica_count=1:int32 computation_count=2:int32 computation_devices=3*ReplicaDevices",
         "ReplicaDevices": "replica_device_ids=1*int64",
     },
 )
-"""Field names and numbers are those of xla/service/hlo.proto and xla/xla_data.proto; the others are passed over."""
+"""Names and numbers of fields are those of xla/service/hlo.proto and xla_data.proto; others are kept as they are."""
 
 _PRINTER = """
 import sys
@@ -58,9 +62,9 @@ def write_hlo_text(data: bytes) -> str:
             f"the serialized HLO module of {len(data):,} bytes is too large; at most {MOST_BYTES:,} are read"
         )
     with _decoding(data):
-        serialized = _module_bytes(data)
-        assignment = _MESSAGES["Module"].FromString(serialized).device_assignment
-    text = _print(serialized)
+        module: Message = _MESSAGES["Module"].FromString(_module_bytes(data))
+    assignment = module.device_assignment
+    text = _print(_with_groups_where_xla_reads_them(module))
     head, newline, rest = text.partition("\n")
     counts = ("replica_count", assignment.replica_count), ("num_partitions", assignment.computation_count)
     more = (f", {key}={count}" for key, count in counts if count > 1 and f" {key}=" not in head)
@@ -101,6 +105,22 @@ def _module_bytes(data: bytes) -> bytes:
             if candidate is data:
                 raise
     raise HloError(f"not a serialized HLO module: {len(data)} bytes without a computation")
+
+
+def _with_groups_where_xla_reads_them(module: Message) -> bytes:
+    """The module; groups that are a grid of devices stand in a field of their own.
+
+    The XLA of torch_xla 2.9 wrote them into the list of groups.  A later one passes over that, and prints `{}`, which is
+    all devices.
+    """
+    for computation in module.computations:
+        for item in computation.instructions:
+            older = item.collective_device_list
+            if older.HasField("iota_replica_group_list") and not item.HasField("iota_collective_device_list"):
+                item.iota_collective_device_list.CopyFrom(older.iota_replica_group_list)
+                item.ClearField("collective_device_list")
+    data: bytes = module.SerializeToString()
+    return data
 
 
 def _print(data: bytes) -> str:

@@ -12,6 +12,7 @@ import pytest
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.proto import program as proto
+from compare.hlo.proto.messages import classes
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import read
 from tests.places import CORPUS
@@ -106,6 +107,42 @@ def test_what_a_compiler_serialized_says_what_its_text_says(program, devices, co
     tpu = [0, 1, 2, 3, 4, 5, 6, 7]
     assert sorted(proto.read_device_assignment(data)) == tpu
     assert list(proto.read_device_assignment(data)) == devices
+
+
+OLDER = classes(
+    "older",
+    {
+        "Module": "computations=3*Computation",
+        "Computation": "instructions=2*Instruction",
+        "Instruction": "opcode=2:string collective_device_list=87:DeviceList iota_collective_device_list=92:Iota",
+        "DeviceList": "iota_replica_group_list=2:Iota",
+        "Iota": "num_replica_groups=1:int64",
+    },
+)
+GRID = """HloModule m, num_partitions=8
+
+ENTRY e {
+  x = f32[4] parameter(0)
+  ROOT y = f32[8] all-gather(x), channel_id=1, dimensions={0}, use_global_device_ids=true, \
+replica_groups=[4,2]<=[2,4]T(1,0)
+}
+"""
+
+
+def test_groups_stand_where_torch_xla_2_9_wrote_them(tmp_path):
+    """Its XLA had the grid within the list of groups, field 87; later ones read it from field 92."""
+    pytest.importorskip("jaxlib._hlo")
+    path = tmp_path / "grid.hlo.gz"
+    path.write_bytes(gzip.compress(GRID.encode()))
+    subprocess.run([sys.executable, "-c", SERIALIZE, str(tmp_path), str(path)], check=True, timeout=120)
+    data = (tmp_path / "grid.pb").read_bytes()
+    module = OLDER["Module"].FromString(data)
+    (item,) = [item for item in module.computations[0].instructions if item.opcode == "all-gather"]
+    item.collective_device_list.iota_replica_group_list.CopyFrom(item.iota_collective_device_list)
+    item.ClearField("iota_collective_device_list")
+    for written in (data, module.SerializeToString()):
+        (line,) = [line for line in proto.write_hlo_text(written).splitlines() if "all-gather(" in line]
+        assert "replica_groups=[4,2]<=[2,4]T(1,0)" in line
 
 
 def test_a_module_of_several_replicas_says_so_where_xla_does_not(serialized):
