@@ -110,8 +110,8 @@ def _module_bytes(data: bytes) -> bytes:
 def _with_groups_where_xla_reads_them(module: Message) -> bytes:
     """The module; groups that are a grid of devices stand in a field of their own.
 
-    The XLA of torch_xla 2.9 wrote them into the list of groups.  A later one passes over that, and prints `{}`, which is
-    all devices.
+    The XLA of torch_xla 2.9 wrote them into the list of groups.  A later one passes over that, and prints `{}`: all
+    devices.
     """
     for computation in module.computations:
         for item in computation.instructions:
