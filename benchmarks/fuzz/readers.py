@@ -47,6 +47,7 @@ from compare.sweep.render.figure import draw_ratios
 from compare.sweep.render.text import print_sweep
 from compare.sweep.report import build_summary, earlier_rows, result_row
 from compare.sweep.sweep import CaseEnd, read_result
+from compare.timeline.errors import TimingError
 from meshes.case import Case
 from meshes.checkpoint.config import model_of, read_model
 from meshes.checkpoint.converted import WEIGHTS, ConvertedCheckpoint
@@ -251,7 +252,13 @@ def _play_trace(path: Path) -> object:
     files.write_trace(folder, [_rank_nodes(rank) for rank in range(4)], groups={"1": [0, 1]})
     (folder / "network.yml").write_text(_NETWORK)
     (folder / "system.json").write_text(_SYSTEM)
+    (folder / "run.txt").unlink(missing_ok=True)
+    (folder / "memory.json").write_text(doors.MEMORY)
     path.write_bytes(given)
+    return doors.play_both(folder, partial(_play_by_astra_sim, folder))
+
+
+def _play_by_astra_sim(folder: Path) -> object:
     trace = build_trace(read_folder(folder))
     settings = read_settings(folder, num_ranks=4)
     return play_graph(trace.graph, settings.machine, tick_ps=1000, unnamed=trace.unnamed, options=settings.options)
@@ -427,6 +434,13 @@ READERS = (
     Reader("workload card (YAML)", 2_000, lambda: [doors.CARD], mutate.text, _in_file("a.yaml", doors.read_card_of)),
     Reader("energy coefficients (TOML)", 2_000, lambda: [doors.POWER], mutate.text,
            _in_file("power.toml", doors.read_coefficients)),
+    Reader("run.txt", 1_000, lambda: doors.RUN_LINE, mutate.text, _in_file("run.txt", _play_trace)),
+    Reader("memory.json", 1_000, lambda: [doors.MEMORY], mutate.tree, _in_file("memory.json", _play_trace)),
+    Reader("words of cost", 3_000, lambda: doors.COST, mutate.text,
+           partial(doors.ask_cost, refusal=TimingError, wrong=Wrong)),
+    Reader("windows to calibrate by (CSV)", 1_000, lambda: [doors.WINDOWS], mutate.text,
+           _in_file("windows.csv", doors.calibrate_from)),
+    Reader("study.toml", 2_000, lambda: [doors.STUDY], mutate.text, _in_file("study.toml", doors.list_sweeps)),
     Reader("Chrome trace of many events", 500, doors.long_trace, mutate.tree,
            _in_file("host.trace.json", _read_chrome_trace)),
 )  # fmt: skip

@@ -37,6 +37,12 @@ class Outcomes:
     """Finding -> the first input that shows it, by its number."""
     seconds: float = 0.0
 
+    def add(self, other: "Outcomes") -> None:
+        self.outcomes.update(other.outcomes)
+        self.seconds += other.seconds
+        for what, where in other.findings.items():
+            self.findings.setdefault(what, where)
+
 
 def limit() -> None:
     """Bounds on this process: what takes more memory is a finding, and no end of the machine."""
