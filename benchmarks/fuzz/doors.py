@@ -86,8 +86,8 @@ MEMORY = json.dumps({
 })  # fmt: skip
 
 COST = (
-    "--collective all-reduce --bytes 1048576 --dims ring:4,ring:2 --bandwidth 90,9 --latency 1000,1 --algorithm ring,ring",
-    "--collective all-to-all --bytes 4096 --dims switch:8 --bandwidth 90 --latency 5 --algorithm direct:3 --as astra-sim",
+    "--collective all-reduce --bytes 4096 --dims ring:4,ring:2 --bandwidth 90,9 --latency 1000,1 --algorithm ring,ring",
+    "--collective all-to-all --bytes 64 --dims switch:8 --bandwidth 90 --latency 5 --algorithm direct:3 --as astra-sim",
     "--pairs 0-4,1-5:4096 --bytes 100 --dims fully-connected:2,line:4 --bandwidth 90,45.5 --latency 1000,1 --json",
     "--collective reduce-scatter --bytes 65536 --group 0,2,4,6 --machine v6e:2x4 --chunks 2",
 )
