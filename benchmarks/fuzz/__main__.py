@@ -60,6 +60,9 @@ def main() -> int:
     bad = [
         (name, what, where) for name, outcomes in by_reader.items() for what, where in sorted(outcomes.findings.items())
     ]
+    for outcomes in by_reader.values():
+        for words, count in outcomes.notes.most_common():
+            print(f"{count:>10,} {words}")
     for name, what, where in bad:
         print(f"{name}, {where}: {what}")
     return 1 if bad else 0

@@ -6,6 +6,7 @@ Some are whole commands, by their `main`.
 import io
 import json
 import random
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
@@ -143,7 +144,7 @@ def ask_cost(given: str, _: Path, *, refusal: Callable[[str], Exception], wrong:
     except SystemExit as end:
         if end.code:
             raise refusal(said.getvalue().removesuffix("\n")) from None
-    if "nan" in out.getvalue().split() or " -" in out.getvalue():
+    if re.search(r"\bnan\b|(?<![\w.])-0*[1-9.]", out.getvalue()):
         raise wrong("a time that is none")
     return out.getvalue()
 

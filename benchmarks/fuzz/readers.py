@@ -6,7 +6,7 @@ import json
 import random
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from io import StringIO
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.fuzz import doors, hlo, mutate
+from benchmarks.fuzz import doors, hlo, mutate, xla
 from compare.chakra.reader import build_trace, read_folder
 from compare.chakra.settings import read_settings
 from compare.hlo.collectives.collectives import collectives
@@ -87,7 +87,7 @@ class _Text:
     text: str
     axes: str
     places: tuple[int, ...] = ()
-    rows: tuple[object, ...] | None = None
+    rows: Any = None
 
 
 @cache
@@ -122,6 +122,22 @@ def _read_hlo(given: _Text, _: Path) -> object:
     if given.rows is not None and hlo.comparable_columns(rows) != given.rows:
         raise Wrong("other rows, where no collective was touched")
     return map_event_names(module, rows), container_names(module)
+
+
+@cache
+def _counted_texts() -> tuple[_Text, ...]:
+    return tuple(replace(text, rows=xla.count_rows(text.text, text.axes)) for text in _texts())
+
+
+def _of_communication(seed: _Text, rng: random.Random) -> _Text:
+    """One damage beside what is sent, where a change of rows says that it matters; or any."""
+    if rng.random() < 0.25:
+        return _anywhere(seed, rng)
+    return replace(seed, text=hlo.damage_communication(seed.text, rng))
+
+
+def _hold_against_xla(given: _Text, _: Path) -> object:
+    return xla.hold_against_xla(given.text, given.axes, before=given.rows, wrong=Wrong)
 
 
 def _read_proto(given: bytes, _: Path) -> object:
@@ -391,6 +407,7 @@ READERS = (
     Reader("HLO text, anywhere", 18_000, _texts, _anywhere, _read_hlo),
     Reader("HLO text, beside the collectives", 14_000, lambda: [text for text in _texts() if text.places], _beside,
            _read_hlo),
+    Reader("HLO text, by XLA's parser", 5_000, _counted_texts, _of_communication, _hold_against_xla),
     Reader("a line of HLO", 24_000, _lines, mutate.text, lambda given, _: read_line(given)),
     Reader("HLO file, gzipped", 3_000, lambda: [gzip.compress(text.text.encode()) for text in _texts()[:8]],
            mutate.data, _in_file("a.hlo.gz", lambda path: collectives(read_file(path), {}))),

@@ -17,7 +17,7 @@ from compare.hlo.text.errors import MOST_DEVICES, HloError
 from compare.hlo.text.instruction import Computation, Instruction
 
 _ALIAS = re.compile(r"\}:\s*\((\d{1,9})\b")
-_OPCODE = re.compile(r" (?:(?:all|ragged|collective|reduce-scatter)[a-z\-]*|(?:send|recv)(?:-done)?)\(")
+_OPCODE = re.compile(r"(?<=[ )}\]])(?:(?:all|ragged|collective|reduce-scatter)[a-z\-]*|(?:send|recv)(?:-done)?) *\(")
 """Opcodes that may be a collective's, unknown ones included: none may be skipped."""
 
 _ODD_SPACE, _ODD_SPACES = re.compile(r"[^\S\n ]"), "\t\r\v\f\x1c\x1d\x1e\x1f"
@@ -85,7 +85,8 @@ class Module:
             if at not in quotes:
                 line = self.line_text(at)
                 quotes = {at: _Quotes(line)}
-            if quotes[at].cover(column - 1):
+            is_header = owner is None and at + len(quotes[at].line) in self._begins
+            if is_header or quotes[at].cover(column - 1):
                 continue
             if owner is None or not owner.at(at).operands_begin_at(column):
                 word = line[:column].rsplit(maxsplit=1)[-1]
@@ -171,10 +172,10 @@ class Module:
 class _Quotes:
     """The parts of a line inside closed quotes or comments."""
 
-    __slots__ = ("_begins", "_ends", "_first", "_is_comment", "_line")
+    __slots__ = ("_begins", "_ends", "_first", "_is_comment", "line")
 
     def __init__(self, line: str):
-        self._line, self._first = line, line.find('"')
+        self.line, self._first = line, line.find('"')
         self._is_comment = line.lstrip().startswith("//")
         self._begins: list[int] | None = None
         self._ends: list[int] = []
@@ -184,7 +185,7 @@ class _Quotes:
         if self._is_comment or not 0 <= self._first <= column:
             return self._is_comment
         if self._begins is None:
-            spans = [string.span() for string in STRING.finditer(self._line) if string[1]]
+            spans = [string.span() for string in STRING.finditer(self.line) if string[1]]
             self._begins, self._ends = [begin for begin, _ in spans], [end for _, end in spans]
         at = bisect_right(self._begins, column) - 1
         return at >= 0 and column < self._ends[at]
