@@ -16,7 +16,7 @@ from concurrent.futures.process import BrokenProcessPool
 from benchmarks.fuzz.readers import READERS, Reader
 from benchmarks.fuzz.run import Outcomes, chunk, limit
 
-CHUNK = 500
+CHUNK, SAID_EVERY = 500, 50_000
 _SPAWN = multiprocessing.get_context("spawn")
 
 Job = tuple[int, range, int]
@@ -45,11 +45,14 @@ def main() -> int:
             for count in [-(-options.inputs * reader.share // parts)]
         ]
     )
-    seen = set[tuple[str, str]]()
+    seen, tried = set[tuple[str, str]](), 0
     try:
         for (number, numbers, _), outcomes in run_chunks(jobs, at_once=options.jobs):
             name = READERS[number].name
             by_reader[name].add(outcomes or _died(numbers))
+            before, tried = tried, tried + len(numbers)
+            if before // SAID_EVERY < tried // SAID_EVERY:
+                print(f"{tried:,} inputs", file=sys.stderr, flush=True)
             for what, where in by_reader[name].findings.items():
                 if (name, what) not in seen:
                     print(f"{name}, {where}: {what}", file=sys.stderr, flush=True)

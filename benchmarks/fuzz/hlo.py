@@ -128,15 +128,16 @@ _LEADING = re.compile(
 )
 _ATTRIBUTE = re.compile(r", ([a-z_]+)=((?:\[[\d,]*\]<=\[[\d,]*\](?:T\([\d,]*\))?|\{(?:[^{}]|\{[^{}]*\})*\}|[^,{}\s]+))")
 _ATTRIBUTES = (
-    "use_global_device_ids=true", "use_global_device_ids=false", "use_global_device_ids=TRUE", "channel_id=0", "channel_id=7",
-    "replica_groups={}", "replica_groups={{0}}", "replica_groups={{0,1},{2,3}}", "replica_groups=[2,4]<=[8]",
-    "replica_groups=[4,2]<=[2,4]T(1,0)", "dimensions={0}", "dimensions={1}", "source_target_pairs={{0,1},{1,0}}", "constrain_layout=true",
-    "to_apply=%region_0.1", "is_host_transfer=true", "sharding={replicated}", 'frontend_attributes={a="b"}', "split_dimension=0",
+    "use_global_device_ids=true", "use_global_device_ids=false", "use_global_device_ids=TRUE", "channel_id=0",
+    "channel_id=7", "replica_groups={}", "replica_groups={{0}}", "replica_groups={{0,1},{2,3}}",
+    "replica_groups=[2,4]<=[8]", "replica_groups=[4,2]<=[2,4]T(1,0)", "dimensions={0}", "dimensions={1}",
+    "source_target_pairs={{0,1},{1,0}}", "constrain_layout=true", "to_apply=%region_0.1", "is_host_transfer=true",
+    "sharding={replicated}", 'frontend_attributes={a="b"}', "split_dimension=0",
     'backend_config={"known_trip_count":{"n":"3"}}', "direction=LE", "direction=GT", "index=1",
 )  # fmt: skip
 _OPCODES = (
-    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast", "copy", "negate",
-    "all-reduce-start", "all-gather-start", "collective-permute-start",
+    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast", "copy",
+    "negate", "all-reduce-start", "all-gather-start", "collective-permute-start",
 )  # fmt: skip
 _DTYPES = ("f32", "bf16", "s32", "u8", "s4", "pred", "f64", "c64", "f8e4m3fn", "u32", "token", "s2")
 _NAME = re.compile(r"%[\w.\-]+")
@@ -144,7 +145,7 @@ _SHAPE = re.compile(r"(?<![\w.])([a-z]\w*)\[([\d,<=]*)\]")
 
 
 def damage_communication(text: str, rng: random.Random) -> str:
-    """A text with one damage where it says what is communicated and how often: collectives, loops, branches, headers."""
+    """A text with one damage where it says what is sent and how often: collectives, loops, branches, headers."""
     lines = text.split("\n")
     places = [at for at, line in enumerate(lines) if _COLLECTIVE.search(_QUOTED.sub('""', line))]
     leading = [at for at, line in enumerate(lines) if _LEADING.search(line)]
@@ -227,6 +228,6 @@ def _any_damage(line: str, lines: list[str], rng: random.Random) -> str:
 
 
 _DAMAGES = (
-    _small_number, _small_number, _foreign_attribute, _foreign_attribute, _lost_attribute, _another_attribute, _another_opcode,
-    _another_dtype, _another_size, _another_name, _comment, _another_place, _any_damage,
+    _small_number, _small_number, _foreign_attribute, _foreign_attribute, _lost_attribute, _another_attribute,
+    _another_opcode, _another_dtype, _another_size, _another_name, _comment, _another_place, _any_damage,
 )  # fmt: skip

@@ -118,8 +118,7 @@ def _text(table: Table, key: str, default: str, place: str = "") -> str:
 
 
 def _number(value: object, place: str) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not abs(value) <= sys.float_info.max:  # a whole number may have any number of digits
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= sys.float_info.max:
         raise TimingError(f"{place}: a number, not {quote(value)}")
     if value < 0:
         raise TimingError(f"{place}: {value:g} is negative; nothing gives energy back")

@@ -15,7 +15,7 @@ from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Computation, Instruction
 from compare.hlo.text.module import Module
 
-_GROUPS = re.compile(r"[\s,](replica_groups|source_target_pairs)=")
+_GROUPS = ("replica_groups", "source_target_pairs")
 _ROOT = re.compile(r"ROOT +%?[\w.\-]++ = ")
 _USED = re.compile(r"%([A-Za-z0-9_.\-]++)(?! =)")
 
@@ -38,10 +38,11 @@ def check_completeness(module: Module) -> None:
 def _check_groups(module: Module) -> None:
     """Raise `HloError` where groups of devices stand on an instruction that is no collective: its opcode is damaged."""
     communication = {item.index for item in module.communication}
-    for match in _GROUPS.finditer(module.text):
-        at = module.line_at(match.start())
-        if at not in communication and module.owner(at) and match[1] in (item := module.at(at)).attributes:
-            raise item.error(f"{item.opcode} is no collective, and has {match[1]}")
+    for name in _GROUPS:
+        for match in re.finditer(f"{name}=", module.text):
+            at = module.line_at(match.start())
+            if at not in communication and module.owner(at) and name in (item := module.at(at)).attributes:
+                raise item.error(f"{item.opcode} is no collective, and has {name}")
 
 
 def _check_names(computation: Computation, defined: Set[str]) -> None:

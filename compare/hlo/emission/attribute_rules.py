@@ -38,6 +38,8 @@ def check_attributes(item: Instruction) -> None:
         raise item.error(f"{kind} has no {foreign[0]}")
     if item.attributes.get(_GLOBAL, "true") not in ("true", "false"):
         raise item.error(f"{_GLOBAL} is true or false, not {item.attributes[_GLOBAL][:60]!r}")
+    if item.attributes.get(_GLOBAL) == "true" and "channel_id" not in names:
+        raise item.error(f"{_GLOBAL} without channel_id")
     unknown = sorted(names - _OF_SOME - _OF_ANY)
     if own[0] not in names and unknown:
         raise item.error(f"no {own[0]}, and {unknown[0][:60]!r}, which is not known")

@@ -17,8 +17,10 @@ from compare.hlo.text.errors import MOST_DEVICES, HloError
 from compare.hlo.text.instruction import Computation, Instruction
 
 _ALIAS = re.compile(r"\}:\s*\((\d{1,9})\b")
-_OPCODE = re.compile(r"(?<=[ )}\]])(?:(?:all|ragged|collective|reduce-scatter)[a-z\-]*|(?:send|recv)(?:-done)?) *\(")
+_OPCODE = re.compile(r" (?:(?:all|ragged|collective|reduce-scatter)[a-z\-]*|(?:send|recv)(?:-done)?) *\(")
 """Opcodes that may be a collective's, unknown ones included: none may be skipped."""
+
+_CALLER = re.compile(r" (?:fusion|call|while|conditional|async-start) *\(")
 
 _ODD_SPACE, _ODD_SPACES = re.compile(r"[^\S\n ]"), "\t\r\v\f\x1c\x1d\x1e\x1f"
 DEEPEST_CALL = 100
@@ -107,7 +109,13 @@ class Module:
         return calls
 
     def check_calls(self) -> None:
-        """Raise `HloError` where a computation calls itself, or calls go deeper than any compiler's."""
+        """Raise `HloError` where a computation calls itself or calls go deeper than any compiler's, and where what
+        calls a computation names none."""
+        calling = {at for lines in self.calls.values() for at in lines}
+        for match in _CALLER.finditer(self.text):
+            at = self.line_at(match.start())
+            if at not in calling and (owner := self.owner(at)) and owner.at(at).operands_begin_at(match.end() - at):
+                raise owner.at(at).error(f"{owner.at(at).opcode} calls no computation")
         called: dict[str, dict[str, int]] = {name: {} for name in self.computations}
         for name, lines in self.calls.items():
             for at in lines:
