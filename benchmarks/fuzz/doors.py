@@ -1,13 +1,20 @@
-"""Readers of what people pass on to others: queries, studies, exports, cards, coefficients, cache entries, traces."""
+"""Readers of what people pass on to others: queries, studies, exports, cards, coefficients, cache entries, traces.
 
+Some are whole commands, by their `main`.
+"""
+
+import io
 import json
 import random
+import re
 import shutil
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 from benchmarks.fuzz import mutate
+from compare.cli import calibrate, cost, replay
 from compare.energy.power_file import read_power
 from compare.export.folder.write_folder import MARK, open_export
 from compare.metric.card import read_card
@@ -16,6 +23,7 @@ from compare.query.runs import read_runs
 from compare.run.cache import Cache
 from docs.study.build.answers import make_answer
 from docs.study.build.page import make_page
+from docs.study.build.spec import read_study, sweep_commands
 from docs.study.build.text import Text, render_text
 from tests.compare.profile.chrome.traces import Trace, all_reduce
 from tests.compare.query.run_folders import write_run
@@ -45,7 +53,48 @@ value = 12.5
 unit = "pJ/bit"
 """
 
+WINDOWS = """name,time_s,energy_j,matrix_flops,memory_bytes,estimated_s
+idle,1.0,80,0,0,0
+idle,2.0,160,0,0,0
+matmul,0.1,14,1e13,0,0.09
+matmul long,0.2,28,2e13,0,0.18
+copy,0.1,12,0,1e11,0
+copy long,0.3,36,0,3e11,0
+"""
+
+STUDY = """
+title = "Ours"
+topology = "v6e:2x4"
+batch = [8]
+[[group]]
+name = "dense plans"
+controls = ["partitioner"]
+models = ["llama-3.1-8b"]
+meshes = ["tp8", "dp2tp4"]
+[[trace]]
+run = "a"
+arm = "jax"
+phase = "decode"
+"""
+
+RUN_LINE = (
+    "Congestion_Unaware --num-queues-per-dim=2 --injection-scale=3 --rendezvous-protocol=true --comm-scale 1\n",
+    'ASTRA_SIM --system-configuration="a/system.json" --logging-folder x # of ours\n',
+)
+MEMORY = json.dumps({
+    "memory-type": "PER_NODE_MEMORY_EXPANSION", "remote-mem-latency": 100, "remote-mem-bw": 50, "num-nodes": 2,
+    "num-npus-per-node": 2,
+})  # fmt: skip
+
+COST = (
+    "--collective all-reduce --bytes 4096 --dims ring:4,ring:2 --bandwidth 90,9 --latency 1000,1 --algorithm ring,ring",
+    "--collective all-to-all --bytes 64 --dims switch:8 --bandwidth 90 --latency 5 --algorithm direct:3 --as astra-sim",
+    "--pairs 0-4,1-5:4096 --bytes 100 --dims fully-connected:2,line:4 --bandwidth 90,45.5 --latency 1000,1 --json",
+    "--collective reduce-scatter --bytes 65536 --group 0,2,4,6 --machine v6e:2x4 --chunks 2",
+)
+
 SQL = (
+    "select arm, sum(wire_bytes) from totals where phase = 'decode' group by all order by arm limit 7",
     "with x as (copy (select 1) to '{0}/run/report.json') select * from x, totals",
     "with x as (insert into runs (run) values ('x') returning run) select arm, count(*) from totals group by all",
     "select * from read_csv('{0}/secret.csv'), runs where run like 'r%'",
@@ -64,6 +113,40 @@ TEMPLATE = (
 def read_card_of(path: Path) -> object:
     card = read_card(path.parent)
     return card and card.number("workload", "data", "batch_size")
+
+
+def calibrate_from(path: Path) -> object:
+    """Constants, which the reader of coefficients then takes."""
+    out = path.with_suffix(".toml")
+    out.unlink(missing_ok=True)
+    with redirect_stdout(io.StringIO()):
+        calibrate.main(["--windows", str(path), "--generation", "v5e", "--out", str(out)])
+    return read_power(out, generation="v5e")
+
+
+def list_sweeps(path: Path) -> object:
+    return list(sweep_commands(read_study(path)))
+
+
+def play_both(folder: Path, play: Callable[[], object]) -> object:
+    """A trace on our own engine, which takes some that ASTRA-sim's rules refuse, then by those."""
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        replay.main([str(folder)])
+    return play()
+
+
+def ask_cost(given: str, _: Path, *, refusal: Callable[[str], Exception], wrong: Callable[[str], Exception]) -> object:
+    """Words of a command line: an answer that is a time, or one line."""
+    out, said = io.StringIO(), io.StringIO()
+    try:
+        with redirect_stdout(out), redirect_stderr(said):
+            cost.main([word.replace("\0", "") for word in given.split()])
+    except SystemExit as end:
+        if end.code:
+            raise refusal(said.getvalue().removesuffix("\n")) from None
+    if re.search(r"\bnan\b|(?<![\w.])-0*[1-9.]", out.getvalue()):
+        raise wrong("a time that is none")
+    return out.getvalue()
 
 
 def ask(given: str, folder: Path, *, wrong: Callable[[str], Exception]) -> object:

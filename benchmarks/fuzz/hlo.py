@@ -121,3 +121,113 @@ def damage_beside(text: str, places: Sequence[int], rng: random.Random) -> str:
             lines[at], rng
         )
     return "\n".join(lines)
+
+
+_LEADING = re.compile(
+    r" (?:while|conditional|call|compare|constant|add|partition-id|async-start|fusion)\(|^HloModule|^ENTRY|^%"
+)
+_ATTRIBUTE = re.compile(r", ([a-z_]+)=((?:\[[\d,]*\]<=\[[\d,]*\](?:T\([\d,]*\))?|\{(?:[^{}]|\{[^{}]*\})*\}|[^,{}\s]+))")
+_ATTRIBUTES = (
+    "use_global_device_ids=true", "use_global_device_ids=false", "use_global_device_ids=TRUE", "channel_id=0",
+    "channel_id=7", "replica_groups={}", "replica_groups={{0}}", "replica_groups={{0,1},{2,3}}",
+    "replica_groups=[2,4]<=[8]", "replica_groups=[4,2]<=[2,4]T(1,0)", "dimensions={0}", "dimensions={1}",
+    "source_target_pairs={{0,1},{1,0}}", "constrain_layout=true", "to_apply=%region_0.1", "is_host_transfer=true",
+    "sharding={replicated}", 'frontend_attributes={a="b"}', "split_dimension=0",
+    'backend_config={"known_trip_count":{"n":"3"}}', "direction=LE", "direction=GT", "index=1",
+)  # fmt: skip
+_OPCODES = (
+    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast", "copy",
+    "negate", "all-reduce-start", "all-gather-start", "collective-permute-start",
+)  # fmt: skip
+_DTYPES = ("f32", "bf16", "s32", "u8", "s4", "pred", "f64", "c64", "f8e4m3fn", "u32", "token", "s2")
+_NAME = re.compile(r"%[\w.\-]+")
+_SHAPE = re.compile(r"(?<![\w.])([a-z]\w*)\[([\d,<=]*)\]")
+
+
+def damage_communication(text: str, rng: random.Random) -> str:
+    """A text with one damage where it says what is sent and how often: collectives, loops, branches, headers."""
+    lines = text.split("\n")
+    places = [at for at, line in enumerate(lines) if _COLLECTIVE.search(_QUOTED.sub('""', line))]
+    leading = [at for at, line in enumerate(lines) if _LEADING.search(line)]
+    at = rng.choice(places if rng.random() < 0.6 and places else leading)
+    lines[at] = rng.choice(_DAMAGES)(lines[at], lines, rng)
+    return "\n".join(lines)
+
+
+def _matches(pattern: re.Pattern[str], line: str, rng: random.Random) -> re.Match[str] | None:
+    found = list(pattern.finditer(line))
+    return rng.choice(found) if found else None
+
+
+def _replaced(line: str, match: re.Match[str] | None, word: str, group: int = 0) -> str:
+    return line[: match.start(group)] + word + line[match.end(group) :] if match else line
+
+
+def _small_number(line: str, lines: list[str], rng: random.Random) -> str:
+    match = _matches(re.compile(r"(?<![\w.\-%])\d+(?![\w.])"), line, rng)
+    return _replaced(line, match, rng.choice(("0", "1", "2", "3", "4", "5", "7", "8", "9", "16", "64", "-1", "1000")))
+
+
+def _foreign_attribute(line: str, lines: list[str], rng: random.Random) -> str:
+    """The value of another line for the same word, or a value of a list."""
+    match = _matches(_ATTRIBUTE, line, rng)
+    if not match:
+        return line
+    values = [other[2] for text in lines for other in _ATTRIBUTE.finditer(text) if other[1] == match[1]]
+    values += [word.partition("=")[2] for word in _ATTRIBUTES if word.startswith(f"{match[1]}=")]
+    return _replaced(line, match, rng.choice(values), 2)
+
+
+def _lost_attribute(line: str, lines: list[str], rng: random.Random) -> str:
+    return _replaced(line, _matches(_ATTRIBUTE, line, rng), "")
+
+
+def _another_attribute(line: str, lines: list[str], rng: random.Random) -> str:
+    return f"{line}, {rng.choice(_ATTRIBUTES)}"
+
+
+def _another_opcode(line: str, lines: list[str], rng: random.Random) -> str:
+    return _replaced(line, _matches(re.compile(r" ([a-z][a-z\-]+)\("), line, rng), rng.choice(_OPCODES), 1)
+
+
+def _another_dtype(line: str, lines: list[str], rng: random.Random) -> str:
+    return _replaced(line, _matches(_SHAPE, line, rng), rng.choice(_DTYPES), 1)
+
+
+def _another_size(line: str, lines: list[str], rng: random.Random) -> str:
+    match = _matches(_SHAPE, line, rng)
+    if not match:
+        return line
+    dims = match[2].split(",")
+    dims[rng.randrange(len(dims))] = rng.choice(("1", "2", "8", "16", "64", "128", "<=8", "0", "1024"))
+    return _replaced(line, match, ",".join(dims), 2)
+
+
+def _another_name(line: str, lines: list[str], rng: random.Random) -> str:
+    names = [match[0] for text in lines for match in _NAME.finditer(text)]
+    return _replaced(line, _matches(_NAME, line, rng), rng.choice(names)) if names else line
+
+
+def _comment(line: str, lines: list[str], rng: random.Random) -> str:
+    at = rng.randint(0, len(line))
+    return (
+        line[:at]
+        + rng.choice((" ", "/* x */", "\n", "// x", "/*", "*/", "\t", "\r", ",", "  ", "%", "ROOT "))
+        + line[at:]
+    )
+
+
+def _another_place(line: str, lines: list[str], rng: random.Random) -> str:
+    """The line also stands elsewhere, or not here."""
+    lines.insert(rng.randrange(len(lines)), line)
+    return line if rng.random() < 0.5 else ""
+
+
+def _any_damage(line: str, lines: list[str], rng: random.Random) -> str:
+    return rng.choice((mutate.delete, mutate.insert, mutate.replace, mutate.number))(line, rng)
+
+
+_DAMAGES = (
+    _small_number, _small_number, _foreign_attribute, _foreign_attribute, _lost_attribute, _another_attribute,
+    _another_opcode, _another_dtype, _another_size, _another_name, _comment, _another_place, _any_damage,
+)  # fmt: skip

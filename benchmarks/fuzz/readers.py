@@ -6,7 +6,7 @@ import json
 import random
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from io import StringIO
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.fuzz import doors, hlo, mutate
+from benchmarks.fuzz import doors, hlo, mutate, xla
 from compare.chakra.reader import build_trace, read_folder
 from compare.chakra.settings import read_settings
 from compare.hlo.collectives.collectives import collectives
@@ -47,6 +47,7 @@ from compare.sweep.render.figure import draw_ratios
 from compare.sweep.render.text import print_sweep
 from compare.sweep.report import build_summary, earlier_rows, result_row
 from compare.sweep.sweep import CaseEnd, read_result
+from compare.timeline.errors import TimingError
 from meshes.case import Case
 from meshes.checkpoint.config import model_of, read_model
 from meshes.checkpoint.converted import WEIGHTS, ConvertedCheckpoint
@@ -86,7 +87,7 @@ class _Text:
     text: str
     axes: str
     places: tuple[int, ...] = ()
-    rows: tuple[object, ...] | None = None
+    rows: Any = None
 
 
 @cache
@@ -121,6 +122,22 @@ def _read_hlo(given: _Text, _: Path) -> object:
     if given.rows is not None and hlo.comparable_columns(rows) != given.rows:
         raise Wrong("other rows, where no collective was touched")
     return map_event_names(module, rows), container_names(module)
+
+
+@cache
+def _counted_texts() -> tuple[_Text, ...]:
+    return tuple(replace(text, rows=xla.count_rows(text.text, text.axes)) for text in _texts())
+
+
+def _of_communication(seed: _Text, rng: random.Random) -> _Text:
+    """One damage beside what is sent, where a change of rows says that it matters; or any."""
+    if rng.random() < 0.25:
+        return _anywhere(seed, rng)
+    return replace(seed, text=hlo.damage_communication(seed.text, rng))
+
+
+def _hold_against_xla(given: _Text, _: Path) -> object:
+    return xla.hold_against_xla(given.text, given.axes, before=given.rows, wrong=Wrong)
 
 
 def _read_proto(given: bytes, _: Path) -> object:
@@ -251,7 +268,13 @@ def _play_trace(path: Path) -> object:
     files.write_trace(folder, [_rank_nodes(rank) for rank in range(4)], groups={"1": [0, 1]})
     (folder / "network.yml").write_text(_NETWORK)
     (folder / "system.json").write_text(_SYSTEM)
+    (folder / "run.txt").unlink(missing_ok=True)
+    (folder / "memory.json").write_text(doors.MEMORY)
     path.write_bytes(given)
+    return doors.play_both(folder, partial(_play_by_astra_sim, folder))
+
+
+def _play_by_astra_sim(folder: Path) -> object:
     trace = build_trace(read_folder(folder))
     settings = read_settings(folder, num_ranks=4)
     return play_graph(trace.graph, settings.machine, tick_ps=1000, unnamed=trace.unnamed, options=settings.options)
@@ -384,6 +407,7 @@ READERS = (
     Reader("HLO text, anywhere", 18_000, _texts, _anywhere, _read_hlo),
     Reader("HLO text, beside the collectives", 14_000, lambda: [text for text in _texts() if text.places], _beside,
            _read_hlo),
+    Reader("HLO text, by XLA's parser", 5_000, _counted_texts, _of_communication, _hold_against_xla),
     Reader("a line of HLO", 24_000, _lines, mutate.text, lambda given, _: read_line(given)),
     Reader("HLO file, gzipped", 3_000, lambda: [gzip.compress(text.text.encode()) for text in _texts()[:8]],
            mutate.data, _in_file("a.hlo.gz", lambda path: collectives(read_file(path), {}))),
@@ -427,6 +451,13 @@ READERS = (
     Reader("workload card (YAML)", 2_000, lambda: [doors.CARD], mutate.text, _in_file("a.yaml", doors.read_card_of)),
     Reader("energy coefficients (TOML)", 2_000, lambda: [doors.POWER], mutate.text,
            _in_file("power.toml", doors.read_coefficients)),
+    Reader("run.txt", 1_000, lambda: doors.RUN_LINE, mutate.text, _in_file("run.txt", _play_trace)),
+    Reader("memory.json", 1_000, lambda: [doors.MEMORY], mutate.tree, _in_file("memory.json", _play_trace)),
+    Reader("words of cost", 3_000, lambda: doors.COST, mutate.text,
+           partial(doors.ask_cost, refusal=TimingError, wrong=Wrong)),
+    Reader("windows to calibrate by (CSV)", 1_000, lambda: [doors.WINDOWS], mutate.text,
+           _in_file("windows.csv", doors.calibrate_from)),
+    Reader("study.toml", 2_000, lambda: [doors.STUDY], mutate.text, _in_file("study.toml", doors.list_sweeps)),
     Reader("Chrome trace of many events", 500, doors.long_trace, mutate.tree,
            _in_file("host.trace.json", _read_chrome_trace)),
 )  # fmt: skip

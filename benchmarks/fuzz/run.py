@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 from benchmarks.fuzz.readers import READERS, Reader, Wrong
+from benchmarks.fuzz.xla import Note
 
 MOST_SECONDS = 20
 """An input that takes longer hangs: the seeds take a hundredth."""
@@ -35,7 +36,16 @@ class Outcomes:
     """`read`, `refused`, or a kind of finding: `traceback`, `hang`, `wrong`, `refusal`."""
     findings: dict[str, str] = field(default_factory=dict)
     """Finding -> the first input that shows it, by its number."""
+    notes: Counter[str] = field(default_factory=Counter)
+    """What readers say of inputs that they read."""
     seconds: float = 0.0
+
+    def add(self, other: "Outcomes") -> None:
+        self.outcomes.update(other.outcomes)
+        self.notes.update(other.notes)
+        self.seconds += other.seconds
+        for what, where in other.findings.items():
+            self.findings.setdefault(what, where)
 
 
 def limit() -> None:
@@ -59,6 +69,8 @@ def try_inputs(reader: Reader, numbers: range, *, seed: int) -> Outcomes:
         for number in numbers:
             outcome, said = _one(reader, seeds[number % len(seeds)], Path(folder), f"{seed}/{reader.name}/{number}")
             outcomes.outcomes[outcome] += 1
+            if outcome == "read" and said:
+                outcomes.notes[said] += 1
             if outcome not in ("read", "refused"):
                 outcomes.findings.setdefault(f"{outcome}: {said}", f"input {number}")
     outcomes.seconds = time.monotonic() - begun
@@ -74,7 +86,7 @@ def _one(reader: Reader, given: object, folder: Path, key: str) -> tuple[str, st
     faulthandler.dump_traceback_later(6 * MOST_SECONDS, exit=True)  # where no signal gets through
     signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
     try:
-        reader.read(value, folder)
+        read = reader.read(value, folder)
     except Wrong as wrong:
         return "wrong", str(wrong)
     except (ValueError, OSError) as error:
@@ -86,7 +98,7 @@ def _one(reader: Reader, given: object, folder: Path, key: str) -> tuple[str, st
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         faulthandler.cancel_dump_traceback_later()
-    return "read", ""
+    return "read", read.words if isinstance(read, Note) else ""
 
 
 def _refusal(error: Exception) -> tuple[str, str]:

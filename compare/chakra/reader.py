@@ -145,7 +145,7 @@ def read_groups(path: Path, *, num_ranks: int) -> dict[int, tuple[int, ...]]:
     for key, ranks in table.items():
         if not re.fullmatch(r"[1-9]\d{0,8}", key, re.ASCII):
             raise TimingError(f"{path}: {quote(key)} is no id of a group, which is a number from 1")
-        if not isinstance(ranks, list) or not all(isinstance(rank, int) and 0 <= rank < num_ranks for rank in ranks):
+        if not isinstance(ranks, list) or not all(type(rank) is int and 0 <= rank < num_ranks for rank in ranks):
             raise TimingError(f"{path}: group {key} is no list of ranks from 0 to {num_ranks - 1}, but {quote(ranks)}")
         if len(set(ranks)) < len(ranks):
             raise TimingError(f"{path}: group {key} names a rank twice")

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from math import prod
+from math import isfinite, prod
 from pathlib import Path
 
 from compare.chakra.custom import read_custom
@@ -300,6 +300,8 @@ def _number(key: str, value: object) -> float:
     try:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise ValueError
-        return float(value)
+        if not isfinite(number := float(value)):
+            raise ValueError
+        return number
     except (ValueError, OverflowError):
         raise TimingError(f"{key}: a number, not {quote(value)}") from None

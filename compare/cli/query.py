@@ -21,7 +21,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             print_tables(question.runs)
         return 0
-    answer = partial(answer_question, question.runs, question.sql, allow_files=question.allow_files)
+    answer = partial(
+        answer_question, question.runs, question.sql, allow_files=question.allow_files, seconds=question.timeout
+    )
     if question.out:
         answer(partial(write_rows, out=question.out))
         print(question.out)

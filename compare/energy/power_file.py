@@ -15,7 +15,7 @@ standing = "measured"           # or published, derived, assumed; left out: assu
 ```
 """
 
-import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -118,7 +118,7 @@ def _text(table: Table, key: str, default: str, place: str = "") -> str:
 
 
 def _number(value: object, place: str) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= sys.float_info.max:
         raise TimingError(f"{place}: a number, not {quote(value)}")
     if value < 0:
         raise TimingError(f"{place}: {value:g} is negative; nothing gives energy back")

@@ -34,8 +34,11 @@ if TYPE_CHECKING:
 _SETTINGS = {
     "autoinstall_known_extensions": "false", "autoload_known_extensions": "false",
     "python_enable_replacements": "false", "enable_progress_bar": "false", "parquet_metadata_cache": "true",
+    "memory_limit": "'4GiB'", "max_temp_directory_size": "'16GiB'",
 }  # fmt: skip
-"""Nothing is fetched from a network, and no variable of Python is taken for a table."""
+"""Nothing is fetched from a network, no variable of Python is taken for a table, and memory and disk have an end."""
+MOST_SECONDS = 600
+"""Of an answer, unless it is told otherwise."""
 
 
 def query_runs(query: str, *folders: str | Path, allow_files: Sequence[Path] = ()) -> "DuckDBPyRelation":
@@ -54,9 +57,17 @@ def query_runs(query: str, *folders: str | Path, allow_files: Sequence[Path] = (
 
 
 def answer_question(
-    runs: Source, sql: str, show: Callable[["DuckDBPyConnection", str], None], *, allow_files: Sequence[Path] = ()
+    runs: Source,
+    sql: str,
+    show: Callable[["DuckDBPyConnection", str], None],
+    *,
+    allow_files: Sequence[Path] = (),
+    seconds: int = MOST_SECONDS,
 ) -> None:
-    """Answer one SELECT by `show`, in a thread of its own: DuckDB does not heed every signal, and this thread does."""
+    """Answer one SELECT by `show`, in a thread of its own: DuckDB does not heed every signal, and this thread does.
+
+    seconds: after which it is interrupted, and a `QueryError`.
+    """
     connection = connect()
 
     def answer() -> None:
@@ -66,10 +77,13 @@ def answer_question(
     with ThreadPoolExecutor(1) as pool:
         answered = pool.submit(answer)
         try:
-            answered.result()
+            answered.result(seconds)
         except KeyboardInterrupt:
             connection.interrupt()
             raise
+        except TimeoutError:
+            connection.interrupt()
+            raise QueryError(f"no whole answer within {seconds:,} s; --timeout SECONDS allows more") from None
 
 
 def connect() -> "DuckDBPyConnection":

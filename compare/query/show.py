@@ -31,6 +31,10 @@ Row = tuple[object, ...]
 MOST_ROWS = 100
 """Of a table on a terminal."""
 
+MOST_JSON_ROWS = 1_000_000
+"""Of one list, which is held in memory."""
+_TIME = re.compile(r"\b(DATE|TIME)")
+"""In the name of a type, of a nested one too."""
 _GAP = "  "
 _WIDTH = 100
 """Columns where standard output is no terminal, and COLUMNS says nothing."""
@@ -46,7 +50,7 @@ _UNDESCRIBED = "of another version; DESCRIBE shows its columns"
 
 def print_rows(connection: "DuckDBPyConnection", sql: str) -> None:
     """At most `MOST_ROWS` rows, as wide as the terminal."""
-    cursor = connection.execute(sql)
+    cursor = connection.execute(_spell_times(connection, sql))
     columns = [name for name, *_ in cursor.description or ()]
     rows = list(islice(_rows(cursor), MOST_ROWS + 1))
     for line in table_lines(columns, rows[:MOST_ROWS], width=shutil.get_terminal_size((_WIDTH, 0)).columns):
@@ -56,20 +60,45 @@ def print_rows(connection: "DuckDBPyConnection", sql: str) -> None:
 
 
 def print_json_rows(connection: "DuckDBPyConnection", sql: str) -> None:
-    """All rows as one list of objects; what JSON has no word for (not a number) is null."""
-    cursor = connection.execute(sql)
+    """All rows as one list of objects, held in memory; what JSON has no word for (not a number) is null."""
+    cursor = connection.execute(_spell_times(connection, sql))
     columns = [name for name, *_ in cursor.description or ()]
     if twice := [name for name, times in Counter(columns).items() if times > 1]:
         raise QueryError(f"two columns are named {twice[0]}; an object has each name once: write … AS another")
-    print_json([dict(zip(columns, map(_plain_value, row), strict=True)) for row in _rows(cursor)])
+    rows = list(islice(_rows(cursor), MOST_JSON_ROWS + 1))
+    if len(rows) > MOST_JSON_ROWS:
+        raise QueryError(f"more than {MOST_JSON_ROWS:,} rows for one JSON list; --csv and --out FILE write any number")
+    print_json([dict(zip(columns, map(_plain_value, row), strict=True)) for row in rows])
 
 
 def print_csv_rows(connection: "DuckDBPyConnection", sql: str) -> None:
     """All rows, as they come; lists and maps are JSON text."""
-    cursor = connection.execute(sql)
+    cursor = connection.execute(_spell_times(connection, sql))
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(map(_csv_value, [name for name, *_ in cursor.description or ()]))
     out.writerows(map(_csv_value, row) for row in _rows(cursor))
+
+
+def _spell_times(connection: "DuckDBPyConnection", sql: str) -> str:
+    """The same query, with dates and times as DuckDB's words: Python's have no infinity and no nanoseconds."""
+    import duckdb
+
+    answer = connection.sql(sql)
+    timed = [_TIME.search(str(kind)) is not None for kind in answer.types]
+    if not any(timed):
+        return sql
+    letters = sql.encode()
+    end = next((at for at, _ in duckdb.tokenize(sql) if letters[at : at + 1] == b";"), len(letters))
+    inner = ", ".join(f"a{number}" for number in range(len(timed)))
+    columns = ", ".join(
+        f"a{number}{'::VARCHAR' if is_timed else ''} AS {_quoted(name)}"
+        for number, (is_timed, name) in enumerate(zip(timed, answer.columns, strict=True))
+    )
+    return f"SELECT {columns} FROM ({letters[:end].decode()}\n) AS answer({inner})"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _rows(cursor: "DuckDBPyConnection") -> Iterator[Row]:

@@ -10,6 +10,7 @@ from meshes.case import Case
 from meshes.checkpoint.config import read_model
 from meshes.process.documents import read_json
 from meshes.process.errors import MeshError
+from meshes.process.one_line import one_line
 from meshes.weights import weights
 
 MANIFEST = "converted.json"
@@ -75,10 +76,13 @@ class ConvertedCheckpoint:
 
     def _check_size(self, name: str, file: str, size: int) -> None:
         path = self._folder(name) / file
-        actual = path.stat().st_size if path.is_file() else None
+        try:
+            actual = path.stat().st_size if path.is_file() else None
+        except OSError:  # of a name that no file can have
+            actual = None
         if actual != size:
             problem = "is missing" if actual is None else f"has {actual} bytes instead of {size}"
-            raise MeshError(f"cannot restore {self._folder(name)}: {file} {problem}; {AGAIN}")
+            raise MeshError(f"cannot restore {self._folder(name)}: {one_line(file, most=200)} {problem}; {AGAIN}")
 
 
 def is_converted(folder: Path) -> bool:

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from compare.query.engine import MOST_SECONDS
 from compare.query.errors import QueryError
 from compare.query.named_queries import list_queries, read_query
 from compare.query.runs import DEFAULT_FOLDER
 from compare.query.saved import RUNS, SavedTables, Source, read_source
-from meshes.process.command_line import command_parser
+from meshes.process.command_line import command_parser, whole_number
 
 SUFFIXES = (".parquet", ".csv")
 """Of `--out`."""
@@ -31,6 +32,8 @@ class Question:
     """A folder for the tables of all runs."""
     allow_files: Sequence[Path]
     """Folders that it may read, too."""
+    timeout: int
+    """Seconds."""
 
 
 def parse_question(argv: Sequence[str] | None) -> Question:
@@ -57,6 +60,9 @@ def parse_question(argv: Sequence[str] | None) -> Question:
         "--allow-files", metavar="FOLDER", type=Path, action="append", default=[],
         help="let the query read files below FOLDER, as 'files://FOLDER/a.csv' (default: only its runs); repeatable",
     )  # fmt: skip
+    parser.add_argument(
+        "--timeout", metavar="SECONDS", type=whole_number, default=MOST_SECONDS, help="end a query that takes longer"
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print rows as a JSON list of objects")
     form.add_argument("--csv", action="store_true", help="print rows as CSV")
@@ -77,7 +83,8 @@ def parse_question(argv: Sequence[str] | None) -> Question:
         _check_save(request.save, runs)
     form_name = "json" if request.json else "csv" if request.csv else "table"
     return Question(
-        runs=runs, sql=sql, form=form_name, out=request.out, save=request.save, allow_files=request.allow_files
+        runs=runs, sql=sql, form=form_name, out=request.out, save=request.save, allow_files=request.allow_files,
+        timeout=request.timeout,
     )
 
 

@@ -12,6 +12,7 @@ from compare.hlo.devices.axes import Mesh, SlicePart, axes_of_part, find_slice_p
 from compare.hlo.devices.groups import Groups
 from compare.hlo.devices.numbering import DeviceNumbering
 from compare.hlo.emission import megascale
+from compare.hlo.emission.attribute_rules import check_attributes
 from compare.hlo.emission.emission_form import find_chain_starts, form_of, kind_of
 from compare.hlo.emission.payload import carried_arrays, payload_bytes, round_half_up, sent_bytes, total_bytes
 from compare.hlo.emission.reducer import reducer_of
@@ -248,6 +249,7 @@ def _groups(item: Instruction, kind: str, program: DeviceNumbering) -> tuple[Gro
     if item.opcode == "send":
         groups = megascale.groups_of(item, program)
         return groups, groups
+    check_attributes(item)
     groups = numbering.groups_of(item, kind, program)
     check_shapes(item, groups, is_counted=program.is_counted)
     return groups, program.repeat_in_slices(groups)

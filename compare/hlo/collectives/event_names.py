@@ -21,8 +21,8 @@ from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.module import Module
 
 _WRAPPED = ("async", "call", "fusion", "custom-call")
-_DONE = re.compile(rf" (?:{'|'.join((*COLLECTIVE_KINDS, *_WRAPPED))})-done\(")
-_CONTAINER = re.compile(r" (?:while|conditional|call)\(")
+_DONE = re.compile(rf" (?:{'|'.join((*COLLECTIVE_KINDS, *_WRAPPED))})-done *\(")
+_CONTAINER = re.compile(r" (?:while|conditional|call) *\(")
 _CLONE = re.compile(r"\.+(?:clone|cloned|remat|sunk)\d*(?:\.\d+)?$")
 
 

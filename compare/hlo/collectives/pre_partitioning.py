@@ -15,7 +15,7 @@ _SHARDING = re.compile(r", sharding=\{")
 _TILES = re.compile(r"devices=\[([\d,]+)\]|mesh\[")
 _WHOLE = re.compile(r"1(?:,1)*(?:,\d+)?$")
 """Tile sizes of a sharding whose only non-trivial dim replicates: nothing is split."""
-_BEFORE = re.compile(r'custom_call_target="(?:Sharding|SPMDFullToShardShape|xla\.sdy\.\w+)"|xla\.sdy\.meshes=')
+_BEFORE = re.compile(r'custom_call_target=\s*"(?:Sharding|SPMDFullToShardShape|xla\.sdy\.\w+)"|xla\.sdy\.meshes=')
 """What partitioning removes from a module."""
 
 

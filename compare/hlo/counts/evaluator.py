@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from compare.hlo.counts import integer_ops
-from compare.hlo.counts.integer_ops import BINARY, UNARY, NotUnderstood, Value
+from compare.hlo.counts.integer_ops import BINARY, DTYPES, UNARY, NotUnderstood, Value
 from compare.hlo.counts.trip_counts import NeedsCarried, TripCounts
 from compare.hlo.dataflow.call_context import CallContext, body_of, branches_of
 from compare.hlo.dataflow.dataflow import SLICE_STARTS, find_computed, is_carry, step_through
@@ -21,6 +21,14 @@ from compare.hlo.text.shapes import Array, element
 
 _DEEPEST = 150
 """Longest chain of instructions that is followed."""
+
+
+def _has_its_shape(value: Value, item: Instruction, path: tuple[int, ...], frame: CallContext) -> bool:
+    """Whether a value has the dtype and dims that its instruction says: a damaged text may say another operation."""
+    shape = element(item.shape, path)
+    return isinstance(shape, Array) and (DTYPES.get(shape.dtype), shape.dims) == (
+        value.dtype.type, value.shape[1 + frame.depth :],
+    )  # fmt: skip
 
 
 class Evaluator:
@@ -53,7 +61,8 @@ class Evaluator:
             self._depth += 1
             try:
                 with np.errstate(all="ignore"):
-                    self._known[key] = self._evaluate(frame, item, path)
+                    value = self._evaluate(frame, item, path)
+                self._known[key] = value if _has_its_shape(value, item, path, frame) else None
             except NotUnderstood:
                 pass
             except (IndexError, KeyError, OverflowError) as error:
@@ -101,7 +110,7 @@ class Evaluator:
             return integer_ops.constant(item, lead)
         if opcode == "iota":
             return integer_ops.iota(item, lead)
-        if opcode in ("partition-id", "replica-id") or 'custom_call_target="SliceId"' in item.text:
+        if opcode in ("partition-id", "replica-id") or item.target == "SliceId":
             place: Value = self._device_index(opcode).astype(integer_ops.DTYPES[integer_ops.array_of(item).dtype])
             return place.reshape((-1,) + (1,) * (lead - 1))
         given = [self.value(frame, operand) for operand in item.operands]

@@ -23,7 +23,7 @@ def depends_on_partition(index: Instruction) -> bool:
         value = todo.pop()
         frame, item, _ = value
         before = step_through(value)
-        if item.opcode in ("partition-id", "replica-id") or 'custom_call_target="SliceId"' in item.text:
+        if item.opcode in ("partition-id", "replica-id") or item.target == "SliceId":
             names_device = True
         elif before is None and item.opcode not in _FOLLOWED:
             return False

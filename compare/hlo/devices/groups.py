@@ -74,7 +74,7 @@ def _checked(rows: Groups, text: str) -> Groups:
 
 def _ints(text: str) -> tuple[int, ...]:
     try:
-        return tuple(int(number) for number in text.split(",") if number.strip())
+        return tuple(map(int, text.split(","))) if text.strip() else ()
     except ValueError:
         raise HloError(f"cannot read {text[:80]!r} as numbers of devices") from None
 

@@ -82,7 +82,7 @@ def feeds(item: Instruction, target: str) -> bool:
     todo = [item]
     while todo:
         for user in todo.pop().users:
-            if f'custom_call_target="{target}"' in user.text:
+            if user.target == target:
                 return True
             if user.opcode in _LAYOUT_OPS:
                 todo.append(user)

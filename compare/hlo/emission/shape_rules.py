@@ -8,8 +8,10 @@ from math import ceil
 
 from compare.hlo.devices.groups import Groups
 from compare.hlo.text.attributes import split_top
+from compare.hlo.text.computation_spans import short
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction
-from compare.hlo.text.shapes import Array, Shape, arrays
+from compare.hlo.text.shapes import Array, Shape, arrays, read_shape
 
 _DIM_KEY = "dimensions"
 _SAME = ("all-reduce", "collective-permute", "collective-broadcast", "all-to-all")
@@ -22,6 +24,7 @@ def check_shapes(item: Instruction, groups: Groups, *, is_counted: bool) -> None
     is_counted: whether the text gives replicas and partitions, without which only global ids say how large groups are.
     What has no results of its own (a send), and a permute in place, which moves windows, are not looked at.
     """
+    _check_declared(item)
     kind = item.opcode.removesuffix("-start")
     operands, results = _operands(item), _results(item, kind)
     if kind == "ragged-all-to-all":
@@ -41,6 +44,23 @@ def check_shapes(item: Instruction, groups: Groups, *, is_counted: bool) -> None
                 f"its result {_dims(result)} does not fit its operand {_dims(operand)} in groups of "
                 f"{' and '.join(map(str, sorted(sizes)))}"
             )
+
+
+def _check_declared(item: Instruction) -> None:
+    """Where a text says the shape of an operand, it is the operand's own."""
+    words = split_top(item.arguments)
+    for word, operand in zip(words, item.operands, strict=len(words) == len(item.operands)):
+        declared = word.rpartition(" ")[0]
+        try:
+            is_own = not declared or _without_layout(read_shape(declared)) == _without_layout(operand.shape)
+        except HloError as error:
+            raise item.error(str(error)) from None
+        if not is_own:
+            raise item.error(f"its operand {operand.name!r} is {short(operand.shape_text)}, not {short(declared)}")
+
+
+def _without_layout(shape: Shape) -> object:
+    return (shape.dtype, shape.dims) if isinstance(shape, Array) else tuple(map(_without_layout, shape))
 
 
 def _operands(item: Instruction) -> list[Array]:

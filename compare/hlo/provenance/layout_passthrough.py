@@ -33,7 +33,6 @@ _COPIES = {
 }  # fmt: skip
 """Custom calls that copy, to whole tiles, too, or only annotate placement."""
 
-_TARGET = re.compile(r'custom_call_target="([^"]*)"')
 _DATA_MOVING_COLLECTIVES = {"all-gather", "all-to-all", "collective-permute", "ragged-all-to-all"}
 _ASYNCHRONOUS = {"AsyncCollectiveStart", "AsyncCollectiveDone"}
 _PADDING = re.compile(r"(-?\d+)_(-?\d+)(?:_(\d+))?")
@@ -119,20 +118,15 @@ def _before(value: Value) -> list[Value] | None:
         return [(frame, item.operand(0), ())]
     if item.opcode == "concatenate":
         return [(frame, operand, ()) for operand in item.operands]
-    if item.opcode == "custom-call" and _target(item) in _COPIES:
+    if item.target in _COPIES:
         return [(frame, operand, ()) for operand in item.operands]
     return [(frame, pad, ()) for pad in _joined(item)] or None if item.opcode == "maximum" else None
-
-
-def _target(item: Instruction) -> str:
-    match = _TARGET.search(item.text)
-    return match[1] if match else ""
 
 
 def _moved(value: Value) -> list[Value] | None:
     """The operand of a data-moving collective; of a combined one, the operand of this element."""
     frame, item, path = value
-    if item.opcode == "custom-call" and _target(item) in _ASYNCHRONOUS:
+    if item.target in _ASYNCHRONOUS:
         return [(frame, operand, ()) for operand in item.operands]
     if item.opcode.removesuffix("-start") not in _DATA_MOVING_COLLECTIVES:
         return None
@@ -142,7 +136,7 @@ def _moved(value: Value) -> list[Value] | None:
 
 def moves_data(item: Instruction) -> bool:
     """True for a collective (or a part of an asynchronous one) that only moves data."""
-    return item.opcode.removesuffix("-start") in _DATA_MOVING_COLLECTIVES or _target(item) in _ASYNCHRONOUS
+    return item.opcode.removesuffix("-start") in _DATA_MOVING_COLLECTIVES or item.target in _ASYNCHRONOUS
 
 
 def count_hops(value: Value, *, hop: Instruction) -> int | None:

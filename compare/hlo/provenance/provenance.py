@@ -229,7 +229,7 @@ class Provenance:
 
     def _row_of(self, item: Instruction) -> Instruction:
         """The row of an instruction; of an asynchronous end, the row of its start."""
-        if 'custom_call_target="AsyncCollectiveDone"' in item.text:
+        if item.target == "AsyncCollectiveDone":
             item = next((operand for operand in item.operands if operand in self._parts), item)
         return self._parts.get(item, item)
 

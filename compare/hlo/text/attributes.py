@@ -15,8 +15,8 @@ _SECOND_WORD = re.compile(r"\s\S")
 _PLAIN = re.compile(r"[\w.\-%]+|\{[\d,]*\}")
 _NAME = re.compile(r"[\w.\-]+")
 CALL = re.compile(
-    r", (?:calls|to_apply|condition|body|branch_computations|true_computation|false_computation"
-    r"|called_computations)=(\{[^{}]*\}|%?[\w.\-]+)"
+    r",\s*+(?:calls|to_apply|condition|body|branch_computations|true_computation|false_computation"
+    r"|called_computations)=\s*+(\{[^{}]*\}|%?[\w.\-]+)"
 )
 """An attribute that names computations: its key, and the names."""
 

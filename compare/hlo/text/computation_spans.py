@@ -12,14 +12,18 @@ from typing import Self
 from compare.hlo.text.attributes import read_attributes, unreadable_part
 from compare.hlo.text.errors import HloError
 
-_COMPUTATION = re.compile(r"\s*(ENTRY\s+)?%?([\w.\-]+)\s*(?:\(.*\)\s*->.*)?\{$")
-_CLOSE = re.compile(r"\s*\}(?:,[\s\w.=\"{},/\-]*)?(?:\s*//.*)?$")
+_COMPUTATION = re.compile(r"\s*(ENTRY\s+)?%?([\w.\-]+)\s*(?:\(.*\)\s*->.*)?\{\s*(?://.*)?$")
+_CLOSE = re.compile(r"\s*\}(?:,[\s\w.=\"{},/\-]*)?\s*(?://.*)?$")
 _ROW = re.compile(r"\s*\d+ [\"{]")
 """A row of a source table; the tables are before the first computation."""
 _COMMON_HEADER = re.compile(r"\n++(ENTRY )?+%?+([A-Za-z0-9_.\-]++) \([^\n]*\) -> [^\n]*\{(?=\n)")
 """The line of a computation's name, as compilers spell it, and the blank lines before it."""
 DEFINED = re.compile(r"\n *+(?:ROOT +)?+%([A-Za-z0-9_.\-]++) = ")
 """The name that an instruction defines, where it has its `%`."""
+_COMMENT = re.compile(r"/\*(?!index=\d+\*/)")
+"""The begin of a comment that XLA's printer does not write: it may stand between any two words."""
+_COMMENT_OR_STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*+\"|/\*.*?\*/", re.DOTALL)
+_VISIBLE = re.compile(r"[^\n]")
 _HEADER = "HloModule "
 MOST_LETTERS, MOST_LINES = 1 << 27, 1 << 20
 """Bounds of a text, so that reading takes no more than 2 GiB: a model of 8B, written out, has 3.6 million in 22,000."""
@@ -85,7 +89,13 @@ def find_spans(text: str) -> Spans:
             f"the text has {len(text):,} letters in {text.count(chr(10)):,} lines; the most that are read are "
             f"{MOST_LETTERS:,} in {MOST_LINES:,}"
         )
+    text = _blank_comments(text) if _COMMENT.search(text) else text
     return _find_common(text) or _Lines(text).find()
+
+
+def _blank_comments(text: str) -> str:
+    """Spaces in place of each comment that is not XLA's own, line breaks kept."""
+    return _COMMENT_OR_STRING.sub(lambda found: found[0] if found[0][0] == '"' else _VISIBLE.sub(" ", found[0]), text)
 
 
 def _find_common(text: str) -> Spans | None:
@@ -155,7 +165,7 @@ class _Lines:
                 if outside != at:
                     self._check_outside(outside, at)
                 outside = at + 1
-                if line.endswith("{") and (opened := _COMPUTATION.match(line)):
+                if "{" in line and (opened := _COMPUTATION.match(line)):
                     first, close = at + 1, line[: len(line) - len(line.lstrip())] + "}"
                 elif line and not line.isspace():
                     self._check_outside(at, at + 1)
@@ -165,7 +175,7 @@ class _Lines:
                 spans[span.name] = span
                 ends.add(at)
                 opened, outside = None, at + 1
-            elif line.endswith("{") and _COMPUTATION.match(line):
+            elif "{" in line and _COMPUTATION.match(line):
                 raise self._no_end(opened[2], first, f"before another on line {self._number(at)}")
             elif line.strip() and not line.lstrip().startswith("//"):
                 wrapped = True

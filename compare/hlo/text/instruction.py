@@ -22,7 +22,7 @@ from compare.hlo.text.shapes import Array, Shape, read_shape
 
 _HEAD = re.compile(r"\s*(ROOT\s+)?%?([\w.\-]+)\s*=\s+")
 _WITHOUT_OPERANDS = {"parameter", "constant", "iota", "partition-id", "replica-id"}
-_OPCODE = re.compile(r" ([a-z][a-z0-9_\-]*+)\(")
+_OPCODE = re.compile(r" ([a-z][a-z0-9_\-]*+) *+\(")
 _SIGIL = re.compile(r"%([\w.\-]+)")
 _SHAPE = r"(?![a-z][a-z0-9_\-]*+\()(?:[^\n ]++| (?![a-z][a-z0-9_\-]*+\())*+"
 _COMMON_LINE = re.compile(rf" *+(?:ROOT )?+%?+([A-Za-z0-9_.\-]++) = ({_SHAPE}) ([a-z][a-z0-9_\-]*+)\(([^()\"\n]*+\))?+")
@@ -199,6 +199,11 @@ class Instruction:
             match = OP_NAME.search(self.text, self._open)
             self._op_name = match[1] if match else ""
         return self._op_name
+
+    @property
+    def target(self) -> str:
+        """The `custom_call_target` of a custom call; empty elsewhere."""
+        return self.attributes.get("custom_call_target", "").strip('"') if self.opcode == "custom-call" else ""
 
     @property
     def callees(self) -> "list[Computation]":

@@ -17,8 +17,10 @@ from compare.hlo.text.errors import MOST_DEVICES, HloError
 from compare.hlo.text.instruction import Computation, Instruction
 
 _ALIAS = re.compile(r"\}:\s*\((\d{1,9})\b")
-_OPCODE = re.compile(r" (?:(?:all|ragged|collective|reduce-scatter)[a-z\-]*|(?:send|recv)(?:-done)?)\(")
+_OPCODE = re.compile(r" (?:(?:all|ragged|collective|reduce-scatter)[a-z\-]*|(?:send|recv)(?:-done)?) *\(")
 """Opcodes that may be a collective's, unknown ones included: none may be skipped."""
+
+_CALLER = re.compile(r" (?:fusion|call|while|conditional|async-start) *\(")
 
 _ODD_SPACE, _ODD_SPACES = re.compile(r"[^\S\n ]"), "\t\r\v\f\x1c\x1d\x1e\x1f"
 DEEPEST_CALL = 100
@@ -85,7 +87,8 @@ class Module:
             if at not in quotes:
                 line = self.line_text(at)
                 quotes = {at: _Quotes(line)}
-            if quotes[at].cover(column - 1):
+            is_header = owner is None and at + len(quotes[at].line) in self._begins
+            if is_header or quotes[at].cover(column - 1):
                 continue
             if owner is None or not owner.at(at).operands_begin_at(column):
                 word = line[:column].rsplit(maxsplit=1)[-1]
@@ -106,7 +109,13 @@ class Module:
         return calls
 
     def check_calls(self) -> None:
-        """Raise `HloError` where a computation calls itself, or calls go deeper than any compiler's."""
+        """Raise `HloError` where a computation calls itself or calls go deeper than any compiler's, and where what
+        calls a computation names none."""
+        calling = {at for lines in self.calls.values() for at in lines}
+        for match in _CALLER.finditer(self.text):
+            at = self.line_at(match.start())
+            if at not in calling and (owner := self.owner(at)) and owner.at(at).operands_begin_at(match.end() - at):
+                raise owner.at(at).error(f"{owner.at(at).opcode} calls no computation")
         called: dict[str, dict[str, int]] = {name: {} for name in self.computations}
         for name, lines in self.calls.items():
             for at in lines:
@@ -171,10 +180,10 @@ class Module:
 class _Quotes:
     """The parts of a line inside closed quotes or comments."""
 
-    __slots__ = ("_begins", "_ends", "_first", "_is_comment", "_line")
+    __slots__ = ("_begins", "_ends", "_first", "_is_comment", "line")
 
     def __init__(self, line: str):
-        self._line, self._first = line, line.find('"')
+        self.line, self._first = line, line.find('"')
         self._is_comment = line.lstrip().startswith("//")
         self._begins: list[int] | None = None
         self._ends: list[int] = []
@@ -184,7 +193,7 @@ class _Quotes:
         if self._is_comment or not 0 <= self._first <= column:
             return self._is_comment
         if self._begins is None:
-            spans = [string.span() for string in STRING.finditer(self._line) if string[1]]
+            spans = [string.span() for string in STRING.finditer(self.line) if string[1]]
             self._begins, self._ends = [begin for begin, _ in spans], [end for _, end in spans]
         at = bisect_right(self._begins, column) - 1
         return at >= 0 and column < self._ends[at]

@@ -16,6 +16,7 @@ from meshes.process.errors import MeshError
 from meshes.process.one_line import quote
 
 _HEADER = ("start_time", "window_name", "elapsed_time")
+_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 _GPU = re.compile(r"gpu(\d{1,9})_energy")
 MOST_BYTES = 1 << 26
 
@@ -121,7 +122,7 @@ def _joules(value: object, what: str, path: Path) -> dict[int, float]:
     rows = value.items() if isinstance(value, Mapping) else [(None, value)]
     joules = {}
     for index, amount in rows:
-        if not str(index).isdecimal() or not isinstance(amount, int | float) or isinstance(amount, bool):
+        if not _NUMBER.fullmatch(str(index)) or not isinstance(amount, int | float) or isinstance(amount, bool):
             raise TimingError(f"{path}: {what} is {quote(value)}; joules by the number of the device were expected")
         joules[int(str(index))] = float(amount)
     return joules

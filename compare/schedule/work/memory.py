@@ -20,7 +20,6 @@ FREE_CALLS = frozenset({
     "AssumeGatherIndicesInBound",
 })  # fmt: skip
 
-_TARGET = re.compile(r'custom_call_target="([^"]*)"')
 _SPACE = re.compile(r"[a-z]\w*\[[^\]]*\](?:\{[^}]*?(?:S\((\d+)\))?\})?")
 _COMMENT = re.compile(r"/\*.*?\*/")
 _THROUGH = {"bitcast", "convert", "reshape", "copy", "transpose"}
@@ -94,10 +93,7 @@ class MemoryTraffic:
 
 def is_free(item: Instruction) -> bool:
     """Whether it costs nothing."""
-    if item.opcode != "custom-call":
-        return item.opcode in FREE
-    match = _TARGET.search(item.text)
-    return bool(match and match[1] in FREE_CALLS)
+    return item.target in FREE_CALLS if item.opcode == "custom-call" else item.opcode in FREE
 
 
 def copied_bytes(start: Instruction) -> int:

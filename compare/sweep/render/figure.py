@@ -41,7 +41,7 @@ def draw_ratios(sweep: Sweep) -> Picture:
     head = heading_inches(notes)
     tall = head + sum(len(row) * _ROW + _OVER + _UNDER for row in rows.values()) + 0.35
     names = {id(result): label(sweep, result) for result in results}
-    left = 0.35 + 0.078 * max(map(len, names.values()), default=0)
+    left = min(_WIDE / 2, 0.35 + 0.078 * max(map(len, names.values()), default=0))
     wide = (_WIDE - left - 0.75 * len(phases)) / len(phases)
     with mpl.rc_context(STYLE):
         # Places are given in inches: measuring every text to find them costs seconds.

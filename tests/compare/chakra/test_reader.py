@@ -217,6 +217,7 @@ def test_ranks_that_are_missing_doubled_or_of_two_traces(tmp_path):
     ('{"0": [0, 1]}', "'0' is no id of a group, which is a number from 1"),
     ('{"1": [0, 2]}', "group 1 is no list of ranks from 0 to 1"),
     ('{"1": 5}', "group 1 is no list of ranks"),
+    ('{"1": [false, 1]}', "group 1 is no list of ranks"),
     ('{"1": [0, 0]}', "group 1 names a rank twice"),
 ])  # fmt: skip
 def test_groups_that_are_none(tmp_path, text, problem):

@@ -121,6 +121,8 @@ def test_settings_of_others_have_defaults(tmp_path):
     ({}, {"collective-optimization": "best"}, "collective-optimization: localBWAware or baseline, not 'best'"),
     ({}, {"preferred-dataset-splits": None}, "preferred-dataset-splits: a whole number, not None"),
     ({}, {"local-mem-bw": "fast"}, "local-mem-bw: a number, not 'fast'"),
+    ({}, {"endpoint-delay": "9" * 400}, "endpoint-delay: a number, not '9999"),
+    ({}, {"endpoint-delay": "nan"}, "endpoint-delay: a number, not 'nan'"),
     ({}, {"roofline-enabled": 1}, "peak-perf: a number, not None"),
     ({}, {"model-shared-bus": 1}, "model-shared-bus: only 0 is simulated, not 1"),
     ({}, {"per-node-custom-implementation": "x.yml"}, "'per-node-custom-implementation': not simulated"),

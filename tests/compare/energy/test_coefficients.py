@@ -216,6 +216,7 @@ WRONG = [
     ({"energy": {"static": {"watts": 9, "unit": "W"}}}, r"energy\.static\.watts: unknown key"),
     ({"energy": {"static": {"unit": "W"}}}, r"energy\.static\.value: missing"),
     ({"energy": {"static": {"value": float("nan"), "unit": "W"}}}, r"energy\.static\.value: a number, not nan"),
+    ({"energy": {"static": {"value": 10**400, "unit": "W"}}}, r"energy\.static\.value: a number, not 1000"),
     ({"energy": {"static": {"value": True, "unit": "W"}}}, r"energy\.static\.value: a number, not True"),
     ({"energy": {"static": {"value": 1e12, "unit": "W"}}}, "too large"),
     ({"energy": {"static": {"value": 9, "low": 10, "unit": "W"}}}, "low ≤ value ≤ high, not 10, 9 and 9"),

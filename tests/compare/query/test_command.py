@@ -184,6 +184,37 @@ def test_no_question_changes_a_run(query, tmp_path):
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
+TIMES = """select date 'infinity' as d, [timestamp_ns '2020-01-01 00:00:00.123456789', null] as "é;",
+    {'at': timestamp '-infinity', 'n': 7} as s, map {date '2020-02-29': 1} as m,
+    timestamptz '2020-01-01 00:00:00+00' as z, date '-infinity' as d, 1 as n; -- the end"""
+
+
+def test_times_without_end_and_nanoseconds_are_printed_as_they_are(query):
+    status, lines, _ = query(EXAMPLE, TIMES, "--csv")
+    header, row = csv.reader(lines)
+    assert header == ["d", "é;", "s", "m", "z", "d", "n"]
+    assert (row[0], row[5], row[6], status) == ("infinity", "-infinity", "1", 0)
+    assert row[1:4] == ["['2020-01-01 00:00:00.123456789', NULL]", "{'at': -infinity, 'n': 7}", "{2020-02-29=1}"]
+    assert row[4].startswith("2020-01-01 00:00:00+")
+    status, lines, _ = query(EXAMPLE, "from (describe select date 'infinity' d)", "--json")
+    assert (json.loads("".join(lines))[0]["column_type"], status) == ("DATE", 0)
+
+
+def test_a_query_without_end_ends_in_one_line(query, monkeypatch):
+    forever = "with recursive r(i) as (select 1 union all select i + 1 from r) select count(*) from r"
+    assert query(EXAMPLE, forever, "--timeout", 1) == (
+        2, [], ["error: no whole answer within 1 s; --timeout SECONDS allows more"]
+    )  # fmt: skip
+    status, _, (said,) = query(EXAMPLE, "select list(range) from range(10_000_000_000)")
+    assert (status, said.partition(":")[0]) == (2, "error")
+    assert "Out of Memory" in said
+    monkeypatch.setattr("compare.query.show.MOST_JSON_ROWS", 9)
+    assert query(EXAMPLE, "from range(10)", "--json") == (
+        2, [], ["error: more than 9 rows for one JSON list; --csv and --out FILE write any number"]
+    )  # fmt: skip
+    assert query(EXAMPLE, "from range(9)", "--json")[0] == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("form", [(), ("--out", "answer.csv")])
 def test_a_question_that_takes_too_long_can_be_stopped(tmp_path, number, form):

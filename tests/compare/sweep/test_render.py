@@ -50,6 +50,11 @@ def sweep() -> Sweep:
     return build_summary(results, options=options, arms=["jax", "torchxla"])
 
 
+def test_a_name_of_any_length_leaves_the_figure_its_room(sweep):
+    sweep["results"][0]["mesh"] = "tp" + "9" * 5000
+    assert draw_ratios(sweep).svg
+
+
 def test_a_line_is_of_a_case_and_a_phase_with_the_arms_side_by_side(sweep: Sweep) -> None:
     lines = case_lines(sweep)
     assert [(line.mesh, line.phase) for line in lines[:4]] == [

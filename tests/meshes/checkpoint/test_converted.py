@@ -83,6 +83,8 @@ def test_what_was_written_is_whole(complete: Path) -> None:
         (lambda f: change(f / "converted.json", lambda t: t.update(weights={UP: [4, 1, 24, 16]})),
          "converted.json is not the table .* it is cut, or of an earlier version: convert the checkpoint again"),
         (lambda f: (f / "converted.json").write_bytes((f / "converted.json").read_bytes()[:-9]), "it is cut, or of an"),
+        (lambda f: change(f / "converted.json", lambda t: t["weights"][UP]["files"].update({"d" * 3000: [1, 1]})),
+         f"{UP}: d+ … d+ is missing; convert"),
         (lambda f: (f / "converted.json").unlink(), "is a conversion that was interrupted"),
     ],
 )  # fmt: skip

@@ -61,6 +61,7 @@ def test_measurements_are_read_as_json(tmp_path):
         ("{", "not JSON"),
         ('{"traceEvents": []}', "no Measurement of Zeus"),
         ('{"time": 1, "gpu_energy": {"a": 1}}', "gpu_energy of bad is {'a': 1}; joules by the number"),
+        (f'{{"time": 1, "gpu_energy": {{"{"9" * 5000}": 1}}}}', "gpu_energy of bad is .*; joules by the number"),
         ('{"time": "1", "gpu_energy": {"0": 1}}', "time of bad is '1', not seconds"),
         ('{"time": 1, "gpu_energy": {"0": 0}}', "no window with joules"),
     ],
