@@ -24,7 +24,6 @@ def make_run(
     witnesses: Sequence[str] = (),
     libtpu: str = "",
     execute: str = "",
-    same_runtime: bool = False,
     passes: bool = True,
     power: Path | None = None,
     out: Path,
@@ -43,7 +42,7 @@ def make_run(
         with progress.show_events(Console(stderr=True, quiet=is_quiet())) as notify:
             outcomes = scheduler.run_case(
                 case, arms=list(arms), cache=user_cache, notify=notify, timeout_s=timeout_s, controls=controls,
-                libtpu=libtpu, passes=passes, execute=execute, same_runtime=same_runtime, witnesses=witnesses,
+                libtpu=libtpu, passes=passes, execute=execute, witnesses=witnesses,
             )  # fmt: skip
         run_folder.write_cells(scratch, case=case, outcomes=outcomes)
         if power:

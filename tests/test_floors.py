@@ -191,11 +191,9 @@ def test_tables_are_made_of_timelines_and_to_be_drawn():
 
 
 def test_a_timeline_knows_no_case_and_reads_no_environment():
-    second_reader = ROOT / "compare/profile/chrome/events.py"  # starts a process that reads the other half of a trace
     for file in (file for room in TIMES for file in files(f"compare/{room}") if not is_slice_or_command(file)):
-        process = {"os", "subprocess"} if file != second_reader else set()
         known = {name for name in imports(file) if name.startswith("compare.contract")} | (
-            set(imports(file)) & {"meshes.case", *process}
+            set(imports(file)) & {"meshes.case", "os", "subprocess"}
         )
         assert not known, f"{file.relative_to(ROOT)} imports {sorted(known)}"
 

@@ -30,8 +30,8 @@ from compare.network.machines.collective import Collective
 from compare.network.machines.machine_file import read_machine
 from compare.network.native.times import time_collective
 from compare.passes import archive, snapshot
-from compare.profile.chrome.events import read_events
-from compare.profile.chrome.pieces import open_trace
+from compare.profile.chrome.columns import read_events
+from compare.profile.chrome.events import read_file as read_trace_file
 from compare.profile.join import profile
 from compare.profile.join.programs import read_protos
 from compare.profile.power.files import read_power
@@ -208,8 +208,7 @@ def _trace() -> list[str]:
 def _read_chrome_trace(path: Path) -> object:
     """A timeline; each event with a time and a duration is in it, or counted among those that were left out."""
     try:
-        with path.open("rb") as file:
-            events = read_events(open_trace(file))
+        events = read_events(read_trace_file(path))
         document = json.loads(path.read_bytes())
     except (ValueError, RecursionError):  # no JSON for Python, which reads less than what was read, or none
         return _read_trace(path)

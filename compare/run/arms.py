@@ -101,15 +101,15 @@ DEFAULT = Cell("tpu")
 PLATFORMS = ("cpu", "tpu")
 """Platforms for execution: this machine's CPU as several devices, or its TPUs."""
 EXECUTED = {
-    "cpu": Cell("cpu", steps=("profile",), platform="cpu"),
+    "cpu": Cell("cpu", steps=("lower", "execute"), platform="cpu"),
     "tpu": Cell("tpu+run", steps=("profile",), platform="tpu"),
 }
-"""Platform -> the cell that measures the arm's program on its own runtime."""
-SAME_RUNTIME = Cell("cpu+jaxlib", steps=("lower", "execute"), platform="cpu")
-"""An arm's program on JAX's CPU runtime: what differs from `cpu` is due to the runtime."""
-
-
-MEASURED: Mapping[str, Cell] = MappingProxyType({cell.name: cell for cell in (*EXECUTED.values(), SAME_RUNTIME)})
+"""Platform -> the cell that measures the arm's program: on JAX's CPU runtime, whose profiles name the device of each
+operation, or on the TPUs of the arm's own runtime."""
+MEASURED: Mapping[str, Cell] = MappingProxyType({
+    **{cell.name: cell for cell in EXECUTED.values()},
+    "cpu+jaxlib": Cell("cpu+jaxlib", platform="cpu"),  # of run folders in which `cpu` was the arm's own runtime
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,8 +124,6 @@ class Arm:
     extra: str
     """The extra of `wirediff` that installs them."""
     controls: tuple[Cell, ...] = ()
-    own_runtime: bool
-    """Whether it has a runtime of its own, so that JAX's runtime is another measurement."""
     ignored_words: tuple[str, ...] = ()
     """Words of a case that do not change what it lowers."""
     start_s: int
@@ -138,10 +136,9 @@ class Arm:
         controls: Sequence[str] = DEFAULT_CONTROLS,
         libtpu: str = "",
         execute: str = "",
-        same_runtime: bool = False,
         witnesses: Sequence[str] = (),
     ) -> tuple[Cell, ...]:
-        """The default cell, each control that differs from it, witnesses, and cells to measure on `execute`.
+        """The default cell, each control that differs from it, witnesses, and the cell to measure on `execute`.
 
         controls: words of `CONTROLS`.  libtpu: the version of the control `libtpu`.
         witnesses: names in `WITNESSES`; those of this arm are used.
@@ -155,8 +152,7 @@ class Arm:
         )
         compiled = (DEFAULT, *(cell for cell in offered if cell.control in controls and cell.differs(case)))
         others = (_witness_cell(name) for name in witnesses if WITNESSES[name].arm == self.name)
-        measured = (EXECUTED[execute],) if execute else ()
-        return (*compiled, *others, *measured, *((SAME_RUNTIME,) if same_runtime and self.own_runtime else ()))
+        return (*compiled, *others, *((EXECUTED[execute],) if execute else ()))
 
     def worker_case(self, case: Case) -> Case:
         """The case for its own worker: ignored words have their defaults."""
@@ -201,7 +197,6 @@ _ROWS = (
         # PyTorch/XLA's partitioner: framework-induced bytes are computed between cells of the same partitioner.
         # No control for attention: JAX's own call is an einsum, and moves the same bytes as a written-out one.
         controls=(Cell("tpu+gspmd", {"partitioner": "gspmd"}, control="partitioner"),),
-        own_runtime=False,
         start_s=3,
     ),
     Arm(
@@ -218,7 +213,6 @@ _ROWS = (
             # The same classes, traced by JAX: what remains is due to PyTorch's own operations.
             Cell("tpu+torchax", control="tracer", lowering=_TORCHAX),
         ),
-        own_runtime=True,
         ignored_words=("partitioner",),
         start_s=10,
     ),

@@ -67,7 +67,6 @@ def run_case(
     libtpu: str = "",
     passes: bool = True,
     execute: str = "",
-    same_runtime: bool = False,
     witnesses: Sequence[str] = (),
 ) -> list[Outcome]:
     """Run every cell of these arms, `at_once` processes at a time (default: the cores, at least two).
@@ -77,17 +76,16 @@ def run_case(
     `controls`: words of `arms.CONTROLS`; `libtpu`: the version of the control of this name; `passes`: whether the
     compiles record the program between libtpu's passes.
     `witnesses`: names in `arms.WITNESSES`.
-    `execute`: also run each arm's program on `cpu` or `tpu`, and measure it; `same_runtime`: and on JAX's CPU runtime.
+    `execute`: also run each arm's program on `cpu` or `tpu`, and measure it.
     """
     cells = [
         (arm, phase, cell)
         for arm in arms
         for phase in case.phases
         for cell in arm.cells(
-            case.at(phases=(phase,)), controls=controls, libtpu=libtpu, execute=execute, same_runtime=same_runtime,
-            witnesses=witnesses,
+            case.at(phases=(phase,)), controls=controls, libtpu=libtpu, execute=execute, witnesses=witnesses
         )
-    ]  # fmt: skip
+    ]
     return run_cells(case, cells, cache=cache, notify=notify, timeout_s=timeout_s, at_once=at_once, passes=passes)
 
 

@@ -89,20 +89,17 @@ def _add_programs(group: argparse._ArgumentGroup) -> None:
     add(
         "--execute",
         choices=PLATFORMS,
-        help="also run both programs and read their profiles: a reduced model on CPU devices, or the full one on TPUs",
+        help="also run both programs and read their profiles: a reduced model on JAX's CPU runtime, or the full one on "
+        "TPUs",
     )
-    add(
-        "--same-runtime",
-        action="store_true",
-        help="with --execute cpu: run the PyTorch program on JAX's CPU runtime too",
-    )
+    add("--same-runtime", action="store_true", help=argparse.SUPPRESS)
     add("--no-passes", action="store_true", help="do not record which libtpu pass created each collective")
 
 
 def read_programs(options: argparse.Namespace) -> Programs:
     """The programs of the options.  Raises `WorkError` where they are invalid."""
-    if options.same_runtime and options.execute != "cpu":
-        raise WorkError("--same-runtime goes with --execute cpu")
+    if options.same_runtime:
+        raise WorkError("--same-runtime is gone: --execute cpu runs both programs on JAX's CPU runtime")
     libtpu = read_version(options.libtpu) if "libtpu" in options else ""
     controls = parse_controls(options.controls)
     arms = {arm.name: arm for arm in parse_arms(options.arm)}

@@ -2,13 +2,13 @@
 
 import math
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from compare.profile.chrome.pieces import NOTHING, Args, Event, EventList, Facts, Known, TraceText
+from compare.profile.chrome.events import NOTHING, Args, Event, Events, Known, Trace
 from compare.timeline.arrays import Floats, Ints
 from compare.timeline.errors import TimingError
 
@@ -60,61 +60,46 @@ class TraceEvents:
     notes: tuple[str, ...]
 
 
-@dataclass(kw_only=True)
+def read_events(data: bytes | bytearray) -> TraceEvents:
+    """Every event of a trace.  `TimingError` where it is no JSON, no trace, or cut."""
+    columns = Columns(Trace(data))
+    if not columns.count:
+        raise TimingError("the trace is empty: no event in it has a duration")
+    return columns.join()
+
+
 class Columns:
-    """The columns of the events read so far."""
+    """The columns of a trace's events, batch by batch."""
 
-    about: Known = field(default_factory=dict)
-    """The keys beside `traceEvents`."""
-    kinds: dict[Kind, int] = field(default_factory=dict)
-    by_line: dict[str, tuple[msgspec.Raw, int]] = field(default_factory=dict)
-    """Of each name the line of HLO that was read last, and its kind."""
-    by_name: dict[str, int] = field(default_factory=dict)
-    """Of each name without HLO the kind."""
-    threads: dict[tuple[int, int], int] = field(default_factory=dict)
-    pieces: list[tuple[NDArray[np.float64 | np.int64 | np.int32], ...]] = field(default_factory=list)
-    """Columns of each piece: kind, thread, those of NUMBERS, those of WHOLE."""
-    process_names: dict[int, str] = field(default_factory=dict)
-    thread_names: dict[tuple[int, int], str] = field(default_factory=dict)
-    odd: Counter[str] = field(default_factory=Counter)
-    count: int = 0
-    names: int = 0
-    """Events that name a process or a thread."""
+    def __init__(self, trace: Trace):
+        self.count = 0
+        self._trace = trace
+        self._odd = Counter[str]()
+        self._kinds: dict[Kind, int] = {}
+        self._by_line: dict[str, tuple[msgspec.Raw, int]] = {}
+        """Of each name the line of HLO that was read last, and its kind."""
+        self._by_name: dict[str, int] = {}
+        """Of each name without HLO the kind."""
+        self._threads: dict[tuple[int, int], int] = {}
+        self._pieces: list[tuple[NDArray[np.float64 | np.int64 | np.int32], ...]] = []
+        """Columns of each batch: kind, thread, those of NUMBERS, those of WHOLE."""
+        self._process_names: dict[int, str] = {}
+        self._thread_names: dict[tuple[int, int], str] = {}
+        self._names = 0
+        """Events that name a process or a thread."""
+        for batch in trace.batches():
+            self._add([each for each in batch if self._is_timed(*each)])
 
-    def add_all(self, text: TraceText, *, end_near: int | None = None) -> None:
-        """All that is left of a trace, or what stands before an event soon behind an offset."""
-        for piece in text.pieces(self.odd, end_near=end_near):
-            self._add(piece)
-        self.about |= text.about
-
-    def extend(self, others: "Columns") -> None:
-        """Those of the rest of the same trace."""
-        kinds = np.array([self._code(kind) for kind in others.kinds], np.int32)
-        threads = np.array([self.threads.setdefault(key, len(self.threads)) for key in others.threads], np.int32)
-        self._count(others.count)
-        self.pieces += [(kinds[kind], threads[thread], *rest) for kind, thread, *rest in others.pieces]
-        self.process_names |= others.process_names
-        self.thread_names |= others.thread_names
-        self.odd += others.odd
-        self.about |= others.about
-
-    def pack(self) -> "Columns":
-        """The same for another process, in one piece, without what only reading needs."""
-        pieces = [tuple(np.concatenate(parts) for parts in zip(*self.pieces, strict=True))] if self.pieces else []
-        return replace(self, by_line={}, by_name={}, pieces=pieces)
-
-    def _add(self, piece: EventList) -> None:
-        events, places = piece.events, None
-        starts, lengths = _floats([event.ts for event in events]), _floats([event.dur for event in events])
-        is_timed = (lengths >= 0) & (np.maximum(np.abs(starts), lengths) < MOST_US)
-        if {event.ph for event in events} != {"X"} or not is_timed.all():
-            places = [place for place, event in enumerate(events) if self._is_timed(event)]
-            events = [events[place] for place in places]
-            starts, lengths = starts[places], lengths[places]
-        self._count(len(events))
-        args = [event.args for event in events]
-        self.pieces.append((
-            self._kinds_of(piece, events, args, places), self._threads_of(events), starts, lengths,
+    def _add(self, batch: Events) -> None:
+        self.count += len(batch)
+        if self.count > MOST_EVENTS:
+            raise TimingError(f"the trace has more than {MOST_EVENTS:,} events, which are the most that are read")
+        if not batch:
+            return
+        events, args = [event for event, _ in batch], [row for _, row in batch]
+        self._pieces.append((
+            self._kinds_of(batch), self._threads_of(events),
+            _floats([event.ts for event in events]), _floats([event.dur for event in events]),
             _floats([row.device_offset_ps for row in args]),
             _floats([row.device_duration_ps for row in args]),
             _floats([row.wait_ps for row in args]),
@@ -122,26 +107,18 @@ class Columns:
             _whole([row.step_num for row in args]),
         ))  # fmt: skip
 
-    def _count(self, more: int) -> None:
-        self.count += more
-        if self.count > MOST_EVENTS:
-            raise TimingError(f"the trace has more than {MOST_EVENTS:,} events, which are the most that are read")
-
-    def _kinds_of(
-        self, piece: EventList, events: list[Event], args: list[Args], places: list[int] | None
-    ) -> NDArray[np.int32]:
-        by_line, by_name, nothing = self.by_line, self.by_name, NOTHING
+    def _kinds_of(self, batch: Events) -> NDArray[np.int32]:
+        by_line, by_name, nothing = self._by_line, self._by_name, NOTHING
         kinds: list[int] = []
-        for at, (event, row) in enumerate(zip(events, args, strict=True)):
+        for event, row in batch:
             line, name = row.long_name, event.name
             if line is not nothing:
                 latest = by_line.get(name)
                 if latest is None or latest[0] != line:
-                    code = self._code(_kind(name, piece.facts(places[at] if places else at)))
-                    latest = by_line[name] = line.copy(), code
+                    latest = by_line[name] = line, self._code(self._kind(event))
                 kinds.append(latest[1])
             elif row.hlo_category is not nothing:
-                kinds.append(self._code(_kind(name, piece.facts(places[at] if places else at))))
+                kinds.append(self._code(self._kind(event)))
             else:
                 known = by_name.get(name)
                 if known is None:
@@ -153,58 +130,60 @@ class Columns:
         """Events of one thread mostly follow each other."""
         if len({event.tid for event in events}) == len({event.pid for event in events}) == 1:
             key = events[0].pid, events[0].tid
-            return np.full(len(events), self.threads.setdefault(key, len(self.threads)), np.int32)
+            return np.full(len(events), self._threads.setdefault(key, len(self._threads)), np.int32)
         process, thread = _whole([event.pid for event in events]), _whole([event.tid for event in events])
         begins = np.flatnonzero(np.append(True, (np.diff(process) != 0) | (np.diff(thread) != 0))[: len(events)])
         keys = zip(process[begins].tolist(), thread[begins].tolist(), strict=True)
-        codes = [self.threads.setdefault(key, len(self.threads)) for key in keys]
+        codes = [self._threads.setdefault(key, len(self._threads)) for key in keys]
         return np.repeat(np.array(codes, np.int32), np.diff(np.append(begins, len(events))))
 
-    def _is_timed(self, event: Event) -> bool:
+    def _is_timed(self, event: Event, args: Args) -> bool:
         if event.ph == "X" and 0 <= event.dur < MOST_US and abs(event.ts) < MOST_US:
             return True
-        self._set_aside(event)
+        self._set_aside(event, args)
         return False
 
-    def _code(self, kind: Kind) -> int:
-        return self.kinds.setdefault(kind, len(self.kinds))
+    def _kind(self, event: Event) -> Kind:
+        facts = self._trace.read_facts(event)
+        long_name, category, tf_op = _text(facts.long_name), _text(facts.hlo_category), _text(facts.tf_op)
+        shape, hlo_op = _text(facts.shape_with_layout), _text(facts.hlo_op)
+        accessed = facts.bytes_accessed if facts.bytes_accessed == facts.bytes_accessed else facts.raw_bytes_accessed
+        return Kind(event.name, long_name, category, tf_op, shape, hlo_op, accessed, facts.model_flops)
 
-    def _set_aside(self, event: Event) -> None:
+    def _code(self, kind: Kind) -> int:
+        return self._kinds.setdefault(kind, len(self._kinds))
+
+    def _set_aside(self, event: Event, args: Args) -> None:
         """Read the names of processes and threads; count what has no duration."""
         if event.ph == "M":
-            self.names += 1
-            if self.names > MOST_NAMES:
+            self._names += 1
+            if self._names > MOST_NAMES:
                 raise TimingError(f"the trace names more than {MOST_NAMES:,} processes and threads")
             if event.name == "process_name":
-                self.process_names[event.pid] = _text(event.args.name)
+                self._process_names[event.pid] = _text(args.name)
             elif event.name == "thread_name":
-                self.thread_names[event.pid, event.tid] = _text(event.args.name)
+                self._thread_names[event.pid, event.tid] = _text(args.name)
         elif event.ph == "X":
-            self.odd["have no time or duration: left out"] += 1
+            self._odd["have no time or duration: left out"] += 1
         elif event.ph or event.name:  # XLA's profiler ends the list with {}
-            self.odd[f"are of phase {event.ph[:8]!r}, which has no duration of its own: left out"] += 1
+            self._odd[f"are of phase {event.ph[:8]!r}, which has no duration of its own: left out"] += 1
 
-    def read(self) -> TraceEvents:
-        joined = [np.concatenate(parts) for parts in zip(*self.pieces, strict=True)]
+    def join(self) -> TraceEvents:
+        """All batches, one behind the other."""
+        joined = [np.concatenate(parts) for parts in zip(*self._pieces, strict=True)]
+        odd = self._trace.odd + self._odd
         return TraceEvents(
-            kinds=tuple(self.kinds),
+            kinds=tuple(self._kinds),
             kind=joined[0].astype(np.int32),
-            threads=tuple(self.threads),
+            threads=tuple(self._threads),
             thread=joined[1].astype(np.int32),
             numbers=dict(zip(NUMBERS, joined[2:7], strict=True)),
             whole=dict(zip(WHOLE, joined[7:], strict=True)),
-            process_names=self.process_names,
-            thread_names=self.thread_names,
-            about=self.about,
-            notes=tuple(f"{count} events of the trace {what}" for what, count in self.odd.items()),
+            process_names=self._process_names,
+            thread_names=self._thread_names,
+            about=self._trace.about,
+            notes=tuple(f"{count} events of the trace {what}" for what, count in odd.items()),
         )
-
-
-def _kind(name: str, facts: Facts) -> Kind:
-    long_name, category, tf_op = _text(facts.long_name), _text(facts.hlo_category), _text(facts.tf_op)
-    shape, hlo_op = _text(facts.shape_with_layout), _text(facts.hlo_op)
-    accessed = facts.bytes_accessed if facts.bytes_accessed == facts.bytes_accessed else facts.raw_bytes_accessed
-    return Kind(name, long_name, category, tf_op, shape, hlo_op, accessed, facts.model_flops)
 
 
 def _floats(values: list[float]) -> Floats:

@@ -14,9 +14,8 @@ import pandas as pd
 from compare.hlo.collective import COLLECTIVE_KINDS
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.shapes import Array, read_shape
-from compare.profile.chrome.columns import Kind, TraceEvents
-from compare.profile.chrome.events import read_events
-from compare.profile.chrome.pieces import UNPACKING_ERRORS, open_trace
+from compare.profile.chrome.columns import Kind, TraceEvents, read_events
+from compare.profile.chrome.events import read_file, read_start
 from compare.profile.xplane.device_events import words_by_code
 from compare.profile.xplane.xspace import Line, Metadata, Plane, Space
 from compare.timeline.arrays import Floats, Ints, Mask
@@ -166,9 +165,8 @@ def is_json(path: str | Path) -> bool:
     if re.search(r"\.json(\.gz)?$", str(path)):
         return True
     try:
-        with Path(path).open("rb") as file:
-            return open_trace(file).read(64).lstrip()[:1] in (b"{", b"[")
-    except UNPACKING_ERRORS:
+        return read_start(Path(path)).lstrip()[:1] in (b"{", b"[")
+    except OSError:
         return False
 
 
@@ -178,8 +176,7 @@ def read_trace(path: str | Path) -> Space:
     `OSError` where it can't be opened, `TimingError` where it is none, is cut, or of GPUs; either names it.
     """
     try:
-        with Path(path).open("rb") as file:
-            events = read_events(open_trace(file))
+        events = read_events(read_file(Path(path)))
         if "deviceProperties" in events.about:
             raise TimingError("a trace of GPUs, as PyTorch writes them; traces of TPUs can be read")
         if _is_drawing(events.about):

@@ -89,7 +89,10 @@ def hosts_of(spaces: Sequence[Space]) -> list[Host]:
 
 
 def _raw(space: Space) -> DeviceEvents:
-    return tpu.op_events(space) if tpu.is_tpu(space) else cpu.op_events(space)
+    try:
+        return tpu.op_events(space) if tpu.is_tpu(space) else cpu.op_events(space)
+    except TimingError as error:
+        raise TimingError(f"{space.path}: {error}") from None
 
 
 def _why_silent(spaces: Sequence[Space]) -> str:

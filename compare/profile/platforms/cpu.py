@@ -1,8 +1,8 @@
-"""Profiles of XLA:CPU, of JAX and of torch_xla: the operations of each device, from the threads of the host.
+"""CPU profiles of JAX: the operations of each device, from the threads of the host.
 
-XLA:CPU runs a program as thunks.  A thunk's event has `hlo_op`, `hlo_module` and `program_id`; JAX's also `run_id`
-and `device_ordinal` (openxla/xla, xla/backends/cpu/runtime/thunk.cc, `TraceMeEncode`), but not torch_xla 2.9's: there
-`find_launches` infers device and run.  Events inside a thunk (`Rendezvous`, `Wait: …`, parts of a parallel loop)
+XLA:CPU runs a program as thunks.  A thunk's event has `hlo_op`, `hlo_module`, `program_id`, `run_id` and
+`device_ordinal` (openxla/xla, xla/backends/cpu/runtime/thunk.cc, `TraceMeEncode`).  torch_xla 2.9's have no device: its
+own profiles of CPU devices are refused.  Events inside a thunk (`Rendezvous`, `Wait: …`, parts of a parallel loop)
 are no operations.  A device has no line of its own: all of its operations are main, whichever thread ran them.  An
 operation that another thread finishes is two events, the call and, as `end: NAME`, that thread's part, without the
 wait between them; communication is always one event.
@@ -14,8 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from compare.profile.platforms.threads.launch_chain import COMPLETE, LAUNCHES_ALL
-from compare.profile.platforms.threads.launches import device_places, find_launches, launch_times_ps
 from compare.profile.platforms.threads.marks import find_marks, steps_of
 from compare.profile.platforms.threads.rendezvous import Arrivals, find_arrivals
 from compare.profile.platforms.threads.thread_timeline import LAST, NONE, Spans, Threads
@@ -23,11 +21,18 @@ from compare.profile.platforms.threads.thunks import find_ends
 from compare.profile.xplane.device_events import DeviceEvents, concat_frames, frame, map_words, no_events, words_by_code
 from compare.profile.xplane.xspace import Plane, Space
 from compare.timeline.arrays import Floats, Ints
+from compare.timeline.errors import TimingError
 
 _HOST = "/host:CPU"
 _PS = 1e3
 END = "end: "
 """Prefix of the second event of an operation that another thread finishes."""
+_LAUNCH = r"\w+Executable::Execute(?: \(.*\))?"
+"""Launches a program on all its devices; its `run_id` is the context id of `_LAUNCH_ONE`."""
+_LAUNCH_ONE = r"\[\d+\] \w+Executable::Execute.*"
+"""Launches it on one device."""
+_COMPLETE = r"ThunkExecutor::Execute \(wait for completion\)"
+"""Ends when a device has completed a run."""
 
 
 def is_cpu(space: Space) -> bool:
@@ -36,14 +41,17 @@ def is_cpu(space: Space) -> bool:
 
 
 def op_events(space: Space) -> DeviceEvents:
-    """The operations of this host's devices, and the annotated steps."""
+    """The operations of this host's devices, and the annotated steps.
+
+    `TimingError` where no operation names its device.
+    """
     threads = Threads([line for plane in _hosts(space) for line in plane.lines], space.zero_ns)
     names = threads.words("hlo_op")
     ops = np.flatnonzero(np.asarray(names != ""))
     if not ops.size:
         return DeviceEvents(events=no_events())
     arrivals = find_arrivals(threads)
-    devices = _devices(threads, ops, arrivals)
+    devices = _devices(threads, ops)
     start, until = threads.time(threads.begins[ops]), find_ends(threads, ops, devices.completed_ps)
     waits = _waits(threads, ops, arrivals)
     call_ends = threads.time(threads.ends[ops])
@@ -85,32 +93,51 @@ class _Devices:
     """When each operation's run was launched; where that is not shown, when its first operation began."""
     completed_ps: Ints
     """When its device completed the run; LAST where unknown."""
-    num_inferred: int
-    """Operations whose device was inferred."""
     renumbered: bool
     """Whether devices have other numbers than the process gives them."""
 
 
-def _devices(threads: Threads, ops: Ints, arrivals: Arrivals) -> _Devices:
-    complete = threads.events_named(COMPLETE)
+def _devices(threads: Threads, ops: Ints) -> _Devices:
+    complete = threads.events_named(_COMPLETE)
     events = np.concatenate([ops, complete])
     own_device, own_run = threads.numbers("device_ordinal")[events], threads.numbers("run_id")[events]
     is_named = (own_device != NONE) & (own_run != NONE)
-    # Groups name devices by the process's numbers, which in torch_xla seem to be the indices in the program.
-    launches = find_launches(threads, events, None if is_named.all() else arrivals)
-    index_of = device_places(threads) if is_named.any() else {}
-    renumbered = any(number != ordinal for number, ordinal in index_of.items())
-    device = np.where(is_named, _renumber(own_device, index_of) if renumbered else own_device, launches.device)
-    run = np.where(is_named, own_run, launches.run)
     first = slice(ops.size)
+    if not is_named[first].any():
+        raise TimingError(
+            "its operations name no device, as in torch_xla's own profiles of CPU devices; `compare.run --execute cpu` "
+            "profiles the same program on JAX's CPU runtime"
+        )
+    index_of = _device_places(threads)
+    renumbered = any(number != ordinal for number, ordinal in index_of.items())
+    device = np.where(is_named, _renumber(own_device, index_of) if renumbered else own_device, -1)
+    run = np.where(is_named, own_run, -1)
     return _Devices(
         device=device[first],
         run=run[first],
-        launched_ps=_launched(threads, ops, run[first], launches.run[first]),
+        launched_ps=_launched(threads, ops, run[first]),
         completed_ps=_completed(device, run, threads.time(threads.ends[events]), ops.size),
-        num_inferred=int((~is_named[first]).sum()),
         renumbered=renumbered,
     )
+
+
+def _device_places(threads: Threads) -> dict[int, int]:
+    """Process number of each device -> its index in the program, for the program with the most devices."""
+    launches, ones = threads.events_named(_LAUNCH), threads.events_named(_LAUNCH_ONE)
+    partitions_of = dict(
+        zip(
+            threads.numbers("run_id")[launches].tolist(),
+            threads.numbers("num_partitions")[launches].tolist(),
+            strict=True,
+        )
+    )
+    columns = (threads.own_context, *map(threads.numbers, ("global_device_id", "replica", "partition")))
+    places: dict[int, dict[int, int]] = {}
+    for run, number, replica, partition in np.stack([column[ones] for column in columns], axis=1).tolist():
+        partitions = partitions_of.get(run, NONE)
+        if NONE not in (number, replica, partition, partitions):
+            places.setdefault(run, {})[number] = replica * partitions + partition
+    return max(places.values(), key=len, default={})
 
 
 def _completed(device: Ints, run: Ints, end: Ints, num: int) -> Ints:
@@ -129,18 +156,16 @@ def _renumber(device: Ints, index_of: dict[int, int]) -> Ints:
     return np.array([index_of.get(ordinal, spare + ordinal) for ordinal in ordinals.tolist()])[code]
 
 
-def _launched(threads: Threads, ops: Ints, run: Ints, launch: Ints) -> Ints:
+def _launched(threads: Threads, ops: Ints, run: Ints) -> Ints:
     """For each operation, when its run was launched."""
     runs, code = np.unique(run, return_inverse=True)
-    first, begun = np.full(runs.size, LAST), np.full(runs.size, LAST)
-    np.minimum.at(first, code, np.where(launch >= 0, launch, LAST))
+    begun = np.full(runs.size, LAST)
     np.minimum.at(begun, code, threads.time(threads.begins[ops]))
-    named = threads.events_named(LAUNCHES_ALL)
-    index = np.searchsorted(runs, threads.numbers("run_id")[named])
-    same = np.append(runs, NONE)[index] == threads.numbers("run_id")[named]
-    first[index[same]] = named[same]
-    known = (first != LAST) & (runs != -1)
-    begun[known] = launch_times_ps(threads, first[known])
+    launches = threads.events_named(_LAUNCH)
+    own = threads.numbers("run_id")[launches]
+    index = np.searchsorted(runs, own)
+    same = (np.append(runs, NONE)[index] == own) & (own != NONE)
+    np.minimum.at(begun, index[same], threads.time(threads.begins[launches[same]]))
     return np.where(run == -1, threads.time(threads.begins[ops]), begun[code])
 
 
@@ -170,8 +195,6 @@ def _waits(threads: Threads, ops: Ints, arrivals: Arrivals) -> Floats:
 
 def _notes(devices: _Devices, unseen: int, *, late: int) -> Iterator[str]:
     num = devices.device.size
-    if inferred := devices.num_inferred:
-        yield f"{inferred} of {num} operations name no device: inferred from the context ids that link threads"
     if unknown := int((devices.device < 0).sum()):
         yield f"the device of {unknown} of {num} operations is not shown"
     if devices.renumbered:

@@ -288,21 +288,12 @@ def _differences(
 ) -> dict[str, TimeDifference]:
     """Compare two arms' timelines: the compared programs as modelled, and each pair measured alike."""
     ran = dict.fromkeys(cell for programs in phase.arms.values() for cell in programs.profiles)
-    pairs = {"modelled": phase.compared_cells, **{cell: match_measured(phase.arms, cell) for cell in ran}}
+    pairs = {"modelled": phase.compared_cells, **{cell: {arm: cell for arm in phase.arms} for cell in ran}}
     differences = {}
     for pair, cells in pairs.items():
         if difference := _difference(name, phase, cells, times, axes):
             differences[pair] = difference
     return differences
-
-
-def match_measured(arms: Mapping[str, ArmPrograms], cell: str) -> dict[str, str]:
-    """Arm -> its cell measured like `cell`: for `cpu+jaxlib`, an arm that always runs on that runtime has `cpu`."""
-    cells: dict[str, str] = {}
-    for arm, programs in arms.items():
-        names = [name for name in (cell, cell.partition("+")[0]) if name in programs.profiles]
-        cells |= {arm: names[0]} if names else {}
-    return cells
 
 
 def _difference(

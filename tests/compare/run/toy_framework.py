@@ -37,6 +37,8 @@ LOWER = '''
         return %y : {y}
       }}
     }}"""
+    def row(index, name, role, dims, *shape):
+        return {"index": index, "name": name, "role": role, "dims": dims, "shape": shape, "dtype": "bf16"}
     options = {
         "num_replicas": 1, "num_partitions": 8, "use_spmd_partitioning": True, "use_shardy_partitioner": False,
         "allow_spmd_sharding_propagation_to_output": [False] * (3 if does == "vector" else 1),
@@ -44,7 +46,10 @@ LOWER = '''
     if does == "vector": options["allow_spmd_sharding_propagation_to_output"][2] = True
     (out / "program.mlirbc").write_text("not a program" if does == "garbage" else program)
     about = {"arm": "toy", "phase": case.phase, "versions": {"toy": "1"}, "partitioner": "gspmd",
-             "compile_options": options, "seconds": {"trace": 0.1}}
+             "compile_options": options, "seconds": {"trace": 0.1},
+             "parameters": [row(0, "x", "input", "batch embed", 256, width),
+                            row(1, "w", "weight", "embed mlp", width, 512)],
+             "outputs": [row(0, "y", "", "batch mlp", 256, 512)]}
     if does == "silent": del about["compile_options"]
     (out / "about.json").write_text(json.dumps(about))
 '''
@@ -77,7 +82,6 @@ TOY = Arm(
         Cell("tpu+gspmd", {"partitioner": "gspmd"}, control="partitioner"),
         Cell("tpu+einsum", {"attention": "einsum"}, control="attention"),
     ),
-    own_runtime=False,
     start_s=1,
 )
 

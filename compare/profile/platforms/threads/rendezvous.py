@@ -10,7 +10,6 @@ The wait is from a device's own arrival to the last one's.  `Wait: pending_threa
 thread wakes up; the others do not cause that, and it counts as transfer.
 """
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +18,6 @@ from compare.profile.platforms.threads.thread_timeline import LAST, Threads
 from compare.timeline.arrays import Floats, Ints
 
 _MEETS = r"Rendezvous|RendezvousSingle"
-_MEMBERS = re.compile(r"global_devices=\[([\d, ]*)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,24 +27,13 @@ class Arrivals:
     event: Ints
     wait_ns: Floats
     """Time until the last arrival; NaN where the profile does not show it."""
-    round: Ints
-    """Equal for arrivals that wait for each other; -1 unknown."""
-    group: Ints
-    """Index into `members`."""
-    members: tuple[frozenset[int] | None, ...]
-    """The devices of each group; `None` where it names none."""
-
-    @property
-    def highest(self) -> int:
-        """The largest device number in any group."""
-        return max((max(devices) for devices in self.members if devices), default=0)
 
 
 def find_arrivals(threads: Threads) -> Arrivals:
     """The arrivals, by thread and time.
 
-    The round of an arrival completes with the next arrival of the last number under its key.  A thread may be suspended
-    between taking its number and the start of its event: then the last has arrived already, and it does not wait.
+    A round completes with the next arrival of the last number under its key.  A thread may be suspended between taking
+    its number and the start of its event: then the last has arrived already, and it does not wait.
     """
     events = threads.events_named(_MEETS)
     keys = threads.words("name")[events]
@@ -59,18 +46,5 @@ def find_arrivals(threads: Threads) -> Arrivals:
     key, begins, ends = np.asarray(keys.codes, np.int64)[order], begins[order], ends[order]
     completes_later = (np.append(key, -1)[after] == key) & (np.append(begins, LAST)[after] <= ends)
     is_late = (before >= 0) & (key[before] == key) & (ends[before] >= begins)
-    completes = np.where(completes_later, after, np.where(is_late, before, -1))
     waits = np.where(completes_later, np.append(begins, 0)[after] - begins, np.where(is_late, 0, np.nan)) / 1e3
-    back = np.argsort(order)
-    return Arrivals(
-        event=events,
-        wait_ns=waits[back],
-        round=completes[back],
-        group=key[back],
-        members=tuple(_members(word) for word in keys.categories),
-    )
-
-
-def _members(key: str) -> frozenset[int] | None:
-    match = _MEMBERS.search(key)
-    return frozenset(map(int, match[1].split(","))) if match and match[1] else None
+    return Arrivals(event=events, wait_ns=waits[np.argsort(order)])

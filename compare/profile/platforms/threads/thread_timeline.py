@@ -23,7 +23,7 @@ from compare.timeline.errors import TimingError
 NONE = np.iinfo(np.int64).min
 """The value of a missing number."""
 LAST = np.iinfo(np.int64).max
-RECORD, START, STOP = (f"ThreadpoolListener::{word}" for word in ("Record", "StartRegion", "StopRegion"))
+START, STOP = "ThreadpoolListener::StartRegion", "ThreadpoolListener::StopRegion"
 
 _PS = 1000
 _DAY_NS = 86_400 * 1e9
@@ -58,9 +58,6 @@ class Threads:
     def time(self, positions: Ints) -> Ints:
         """The time, in ps, of positions on the axis; LAST stays LAST."""
         return np.where(positions == LAST, LAST, (positions % self._stretch) + self._first)
-
-    def thread_of(self, positions: Ints) -> Ints:
-        return positions // self._stretch
 
     @cached_property
     def names(self) -> pd.Categorical:

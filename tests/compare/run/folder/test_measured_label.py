@@ -1,4 +1,4 @@
-"""Programs that are run and measured: a toy arm hands over a real profile; libtpu compiles beside it."""
+"""Programs that are run and measured: a toy arm's on JAX's CPU runtime; of "TPUs" it hands over a recorded profile."""
 
 import json
 from collections import Counter
@@ -9,7 +9,7 @@ import pytest
 
 from compare.report.model.report import Report
 from compare.run import scheduler
-from compare.run.arms import ARMS, Cell
+from compare.run.arms import ARMS
 from compare.run.cache import Cache
 from compare.run.folder import replace_folder, run_folder
 from compare.run.folder.load_run import is_complete, judge_run, read_run
@@ -56,26 +56,26 @@ def test_a_measured_cell_has_its_profile_its_program_and_what_ran_it(toy, case, 
     about = json.loads((cell / "about.json").read_text())
     shared = f"{about['executed']['cores']} core"
     assert about["label"].startswith(f"measured on 8 virtual CPU devices on {shared}")
-    assert "(toy), not a TPU" in about["label"]
+    assert "(jaxlib), not a TPU" in about["label"]
     assert about["case"]["model"]["layers"] == 4
     assert not list((tmp_path / "cache" / "begun").iterdir())
 
     programs = report(place).phases["decode"].arms["toy"]
     assert "cpu" not in programs.controls
     measured = programs.profiles["cpu"]
-    # By hand, from make_jax.py: three layers with an all-reduce over tensor each.
+    # By hand: one product over a dim that all devices split, five times.
     assert measured.timing.source == "measured"
-    assert (measured.timing.devices, measured.timing.steps) == (8, 3)
-    assert measured.timing.per_step.by_axes["tp"].executions == 3
-    assert {row.kind for row in measured.collectives} == {"all-reduce", "collective-permute"}
+    assert (measured.timing.devices, measured.timing.steps) == (8, 5)
+    assert {axes: row.executions for axes, row in measured.timing.per_step.by_axes.items()} == {"dp,tp": 1}
+    assert {row.kind for row in measured.collectives} == {"all-reduce"}
     assert programs.default.timing.source == "modelled"
 
 
 def test_what_is_measured_is_measured_alone_after_all_that_is_compiled(toy, case, tmp_path):
     events: list[Event] = []
     run(case.at(phases=("prefill", "decode")), toy, tmp_path, events=events, execute="cpu")
-    profiles = [at for at, event in enumerate(events) if event.step == "profile"]
-    others = [at for at, event in enumerate(events) if event.step != "profile"]
+    profiles = [at for at, event in enumerate(events) if event.step == "execute"]
+    others = [at for at, event in enumerate(events) if event.step != "execute"]
     assert max(others) < min(profiles)
     cells = list(dict.fromkeys(events[at].phase for at in profiles))
     assert [events[at].phase for at in profiles] == sorted((events[at].phase for at in profiles), key=cells.index)
@@ -83,13 +83,13 @@ def test_what_is_measured_is_measured_alone_after_all_that_is_compiled(toy, case
 
 def test_it_is_measured_anew_each_time_and_kept_when_it_is_not_asked_for_again(toy, case, tmp_path):
     for _ in range(2):
-        place, _ = run(case, toy, tmp_path, execute="cpu")
-    assert log(tmp_path)["profile+cpu"] == 2
-    before = (place / "toy/decode/cpu/about.json").read_text()
+        place, _ = run(case, toy, tmp_path, execute="tpu")
+    assert log(tmp_path)["profile+tpu"] == 2
+    before = (place / "toy/decode/tpu+run/about.json").read_text()
     place, ended = run(case, toy, tmp_path)
     assert set(ended) == {"tpu", "tpu+gspmd"}
-    assert (place / "toy/decode/cpu/about.json").read_text() == before
-    assert "cpu" in report(place).phases["decode"].arms["toy"].profiles
+    assert (place / "toy/decode/tpu+run/about.json").read_text() == before
+    assert "tpu+run" in report(place).phases["decode"].arms["toy"].profiles
 
 
 @pytest.mark.parametrize(
@@ -98,46 +98,34 @@ def test_it_is_measured_anew_each_time_and_kept_when_it_is_not_asked_for_again(t
 )
 def test_one_that_fails_is_reported_and_the_rest_stands(toy, case, tmp_path, monkeypatch, does, status, error):
     monkeypatch.setenv("TOY_PROFILE", does)
-    place, _ = run(case, toy, tmp_path, execute="cpu")
+    place, _ = run(case, toy, tmp_path, execute="tpu")
     document = report(place)
     arm = document.phases["decode"].arms["toy"]
-    assert arm.profiles["cpu"].status == status
-    assert error in arm.profiles["cpu"].error
+    assert arm.profiles["tpu+run"].status == status
+    assert error in arm.profiles["tpu+run"].error
     assert arm.default.totals.wire_bytes > 0
     assert arm.default.timing.per_step.communication_ns > 0
     assert not is_complete(document)
 
 
 def test_a_profile_that_was_damaged_later_is_named_as_it_lies_in_the_run_folder(toy, case, tmp_path):
-    place, _ = run(case, toy, tmp_path, execute="cpu")
-    profile = "toy/decode/cpu/trace/plugins/profile/decode/toy.xplane.pb"
+    place, _ = run(case, toy, tmp_path, execute="tpu")
+    profile = "toy/decode/tpu+run/trace/plugins/profile/decode/toy.xplane.pb"
     (place / profile).write_bytes(b"no")
     document = report(place)
-    program = document.phases["decode"].arms["toy"].profiles["cpu"]
+    program = document.phases["decode"].arms["toy"].profiles["tpu+run"]
     assert program.timing is None
     assert program.timing_error.startswith(f"{profile}: ")
     assert not is_complete(document)
 
 
-def test_on_a_tpu_the_whole_case_runs_on_the_same_path_with_one_word_changed(toy, case, tmp_path):
-    big = replace(toy, controls=())
+def test_on_a_tpu_the_arm_itself_runs_the_whole_case_and_on_cpu_devices_jax_s_runtime_a_small_one(toy, case):
     wide = Case.read("dp2tp4", phases=("decode",))
-    on_cpu, on_tpu = (big.cells(wide, execute=platform)[-1] for platform in ("cpu", "tpu"))
-    assert (on_cpu.steps, on_tpu.steps) == (("profile",), ("profile",))
+    on_cpu, on_tpu = (replace(toy, controls=()).cells(wide, execute=platform)[-1] for platform in ("cpu", "tpu"))
+    assert (on_cpu.steps, on_tpu.steps) == (("lower", "execute"), ("profile",))
     assert on_tpu.case_of(wide) == wide
     assert on_cpu.case_of(wide).model.embed < wide.model.embed
     assert on_cpu.case_of(wide).model.layers == wide.model.layers == 32
-    run(case, toy, tmp_path, execute="tpu")
-    assert log(tmp_path)["profile+tpu"] == 1
-
-
-def test_only_an_arm_with_a_runtime_of_its_own_runs_on_the_other_s_too(toy, case):
-    with_runtime = replace(toy, own_runtime=True, controls=())
-    assert with_runtime.cells(case, execute="cpu", same_runtime=True)[1:] == (
-        Cell("cpu", steps=("profile",), platform="cpu"),
-        Cell("cpu+jaxlib", steps=("lower", "execute"), platform="cpu"),
-    )
-    assert [cell.name for cell in toy.cells(case, execute="cpu", same_runtime=True)][-1] == "cpu"
 
 
 def test_a_label_says_what_ran_it_and_what_was_cut():

@@ -27,14 +27,10 @@ class Thread:
         self.event("ThreadpoolListener::StartRegion", start, start, _ct=15, _c=number)
         return self.event("ThreadpoolListener::StopRegion", end, end)
 
-    def launches_all(self, start, end, **stats):
-        return self.event("PjRtCpuExecutable::Execute", start, end, _pt=5, _p=0, **stats)
-
-    def launches_one(self, start, end):
-        return self.event("PjRtCpuExecutable::ExecuteHelper", start, end)
-
-    def op(self, name, start, end, *, context=None, module="jit_f", **stats):
+    def op(self, name, start, end, *, context=None, module="jit_f", run_id=1, device_ordinal=0):
+        """run_id: `None` where the operation does not say in which run and of which device it is."""
         about = {"hlo_op": Ref(name), "hlo_module": Ref(module), "program_id": 0}
+        stats = {} if run_id is None else {"run_id": run_id, "device_ordinal": device_ordinal}
         return self.event(name, start, end, **about, **stats, **({} if context is None else {"_pt": 0, "_p": context}))
 
     def ends(self, name, at, *, context):
@@ -71,18 +67,6 @@ class Host:
         space = read_file(self.space.write(folder))
         threads = Threads(space.planes[0].lines, space.zero_ns)
         return threads, np.flatnonzero(np.asarray(threads.words("hlo_op") != ""))
-
-    def launch(self, *, at, devices, number, waits=False, apart=10):
-        """A program of several devices, launched one after the other on a thread each.
-
-        Device d comes at `at` + 60 + `apart` · d for 8, and hands over its operations as `number` + 50 + d, or waits.
-        """
-        self["main"].launches_all(at, at + 50).hands_over(*range(number, number + devices), at=at + 1)
-        for device in range(devices):
-            begins = at + 60 + apart * device
-            self[f"launcher {device}"].region(number + device, begins - 1, begins + 9).launches_one(begins, begins + 8)
-            if not waits:
-                self[f"launcher {device}"].hands_over(number + 50 + device, at=begins + 5)
 
 
 def list_rows(events, *columns):

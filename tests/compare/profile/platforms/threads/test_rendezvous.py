@@ -6,7 +6,9 @@ from tests.compare.profile.platforms.threads.host import Host, list_rows
 
 
 def collective(host, device, start, end, *, arrives, leaves, id, group=(0, 1, 2), op_id=1, name="all-reduce"):
-    host[f"{device}"].op(name, start, end).meets(arrives, leaves, id=id, group=group, op_id=op_id)
+    host[f"{device}"].op(name, start, end, device_ordinal=device).meets(
+        arrives, leaves, id=id, group=group, op_id=op_id
+    )
 
 
 def waits(host, folder):

@@ -32,7 +32,7 @@ def test_events_are_in_order_of_threads_and_starts_and_of_equal_starts_the_longe
     assert threads.time(threads.begins).tolist() == [10_000, 10_000, 50_000, 5_000]
     assert threads.time(threads.ends).tolist() == [40_000, 20_000, 60_000, 6_000]
     assert threads.numbers("step_num").tolist() == [NONE, NONE, NONE, 7]
-    assert threads.thread_of(threads.begins).tolist() == [0, 0, 0, 1]
+    assert threads.thread.tolist() == [0, 0, 0, 1]
     assert threads.time(np.array([LAST])).tolist() == [LAST]
 
 

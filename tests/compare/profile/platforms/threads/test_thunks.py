@@ -14,7 +14,7 @@ def test_an_operation_that_ends_in_its_call_lasts_as_long_as_the_call(tmp_path):
     host["a"].op("add", 10, 30, context=7).ends("add", 29, context=7)
     raw = host.raw(tmp_path)
     assert raw.events["duration_ns"].tolist() == [20]
-    assert raw.notes[1:] == ("the device of 1 of 1 operations is not shown",)
+    assert raw.notes == ()
 
 
 def test_one_that_another_thread_completes_ends_there_by_its_context_not_by_its_name(tmp_path):
@@ -54,8 +54,7 @@ def test_nor_do_those_of_the_piece_of_work_that_left_it_to_others(tmp_path):
 
 def test_the_last_ends_before_its_device_has_completed_its_run(tmp_path):
     host = Host()
-    host.launch(at=0, devices=1, number=100)
-    host["a"].region(150, 200, 900).op("dot", 210, 220, context=7).completes(221, 300)
+    host["a"].op("dot", 210, 220, context=7).completes(221, 300, run_id=1, device_ordinal=0)
     host["pool"].region(1, 215, 800).ends("dot", 700, context=7)  # its thread was put aside
     assert lasting(host, tmp_path) == {"dot": 90}
 
