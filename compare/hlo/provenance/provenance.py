@@ -38,6 +38,9 @@ class Names:
     inferred: tuple[str, ...]
     """Those of `op_name`, `source_line` and `scope` that were inferred from the nearest instruction."""
 
+_OF_ALL = ("all-gather", "all-to-all")
+"""Kinds that bring a part of each member."""
+
 
 class Provenance:
     """Dataflow of one module.
@@ -256,9 +259,14 @@ class Provenance:
         path = _result_path(site.item, number) if site.item.has(_result_path(site.item, number)) else ()
         return [(frame, site.item, path) for frame in self.frames(site)]
 
-    def is_added_up(self, site: Site, number: int, *, members: int) -> bool:
-        """Whether the members' parts of what operand `number` becomes are added up where they come."""
-        return self._use.added_up(self._results_of(site, number), members=members)
+    def is_added_up(self, site: Site, number: int, scope: str, *, kind: str, parts: int) -> bool:
+        """Whether what operand `number` becomes, as parts of several members or another's, is added up where it comes.
+
+        parts: how many it has; a permute brings one, which is added to another in the same scope.
+        """
+        if kind == "collective-permute":
+            return self._use.added_to_another(self._results_of(site, number), scope)
+        return kind in _OF_ALL and self._use.added_up(self._results_of(site, number), parts=parts)
 
     def steps_to_end(self, site: Site, number: int, scope: str) -> int | None:
         """How far what operand `number` becomes is from the end of its scope."""

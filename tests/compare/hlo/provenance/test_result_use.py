@@ -61,6 +61,52 @@ def test_a_gather_is_added_up_where_a_local_sum_makes_one_part_of_all(uses, adde
     assert operand.added_up is added
 
 
+EXCHANGED = f"g = f32[4,2,8]{{2,1,0}} all-to-all(a4), dimensions={{0}}, {ALL}{DOWN}"
+PIECES = f"g = (f32[2,8]{{1,0}}, f32[2,8]{{1,0}}, f32[2,8]{{1,0}}, f32[2,8]{{1,0}}) all-to-all(p0, p1, p2, p3), {ALL}{DOWN}"
+CUT = [f"p{n} = f32[2,8]{{1,0}} slice(a), slice={{[{2 * n}:{2 * n + 2}], [0:8]}}" for n in range(4)]
+TAKEN = [f"t{n} = f32[2,8]{{1,0}} get-tuple-element(g), index={n}" for n in range(4)]
+WHOLE = "a4 = f32[4,2,8]{2,1,0} reshape(a)"
+ZERO = "o = f32[] constant(0)"
+REDUCED = "r = f32[2,8]{1,0} reduce(g, o), dimensions={0}, to_apply=add"
+STACK = "k = f32[8,8]{1,0} concatenate(t0, t1, t2, t3), dimensions={0}"
+RESHAPED = "k4 = f32[4,2,8]{2,1,0} reshape(k)"
+
+
+@pytest.mark.parametrize(
+    ("lines", "added"),
+    [
+        ((WHOLE, EXCHANGED, ZERO, REDUCED), True),
+        ((WHOLE, EXCHANGED, "r = f32[4,2,8]{2,1,0} negate(g)"), False),
+        # Of its own part, or with what was there before.
+        ((WHOLE, EXCHANGED, ZERO, "r = f32[4,2]{1,0} reduce(g, o), dimensions={2}, to_apply=add"), False),
+        ((WHOLE, EXCHANGED, "r = f32[4,2,8]{2,1,0} add(g, a4)"), False),
+        # In parts, as XLA writes it for CPUs.
+        ((*CUT, PIECES, *TAKEN, STACK, RESHAPED, ZERO, REDUCED.replace("(g", "(k4")), True),
+        ((*CUT, PIECES, *TAKEN, "l = f32[2,8]{1,0} add(t0, t1)", "m = f32[2,8]{1,0} add(t2, t3)",
+          "r = f32[2,8]{1,0} add(l, m)"), True),
+        ((*CUT, PIECES, *TAKEN, STACK, "r = f32[8,8]{1,0} add(k, a)"), False),
+    ],
+)  # fmt: skip
+def test_an_exchange_is_added_up_where_a_local_sum_makes_one_part_of_all(lines, added):
+    assert {operand.added_up for operand in rows(*lines)["g"].operands} == {added}
+
+
+PAIRS = "source_target_pairs={{0,1},{1,2},{2,3},{3,0}}"
+
+
+@pytest.mark.parametrize(
+    ("use", "added"),
+    [
+        ("r = f32[8,8]{1,0} add(g, a)", True),
+        ("r = f32[8,8]{1,0} maximum(g, a)", False),
+        ("r = f32[16,8]{1,0} concatenate(g, a), dimensions={0}", False),
+    ],
+)  # fmt: skip
+def test_a_permute_is_added_up_where_it_is_added_to_another_part(use, added):
+    (operand,) = rows(f"g = f32[8,8]{{1,0}} collective-permute(a), channel_id=1, {PAIRS}{DOWN}", use)["g"].operands
+    assert operand.added_up is added
+
+
 @pytest.mark.parametrize(
     ("uses", "steps"),
     [
