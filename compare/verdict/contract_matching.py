@@ -245,9 +245,7 @@ def _is_logits(traffic: OperandTraffic, row: ContractRow) -> bool:
 def is_scatter(traffic: OperandTraffic) -> bool:
     """Whether it is a reduce-scatter, the all-to-all or a permute of one, or a hop of a windowed einsum."""
     is_one_of_all = is_plain_permute(traffic) and traffic.operand.added_up
-    return (
-        traffic.collective.kind in _SCATTERING_KINDS or traffic.collective.form == "windowed-einsum" or is_one_of_all
-    )
+    return traffic.collective.kind in _SCATTERING_KINDS or traffic.collective.form == "windowed-einsum" or is_one_of_all
 
 
 def _completed_row(

@@ -38,6 +38,7 @@ class Names:
     inferred: tuple[str, ...]
     """Those of `op_name`, `source_line` and `scope` that were inferred from the nearest instruction."""
 
+
 _OF_ALL = ("all-gather", "all-to-all")
 """Kinds that bring a part of each member."""
 

@@ -62,7 +62,9 @@ def test_a_gather_is_added_up_where_a_local_sum_makes_one_part_of_all(uses, adde
 
 
 EXCHANGED = f"g = f32[4,2,8]{{2,1,0}} all-to-all(a4), dimensions={{0}}, {ALL}{DOWN}"
-PIECES = f"g = (f32[2,8]{{1,0}}, f32[2,8]{{1,0}}, f32[2,8]{{1,0}}, f32[2,8]{{1,0}}) all-to-all(p0, p1, p2, p3), {ALL}{DOWN}"
+PIECES = (
+    f"g = (f32[2,8]{{1,0}}, f32[2,8]{{1,0}}, f32[2,8]{{1,0}}, f32[2,8]{{1,0}}) all-to-all(p0, p1, p2, p3), {ALL}{DOWN}"
+)
 CUT = [f"p{n} = f32[2,8]{{1,0}} slice(a), slice={{[{2 * n}:{2 * n + 2}], [0:8]}}" for n in range(4)]
 TAKEN = [f"t{n} = f32[2,8]{{1,0}} get-tuple-element(g), index={n}" for n in range(4)]
 WHOLE = "a4 = f32[4,2,8]{2,1,0} reshape(a)"
