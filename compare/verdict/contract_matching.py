@@ -165,7 +165,8 @@ def _is_scatter_by_exchange(traffic: OperandTraffic, row: ContractRow) -> bool:
 
     So are permutes of one member's part each, from each member to each other, which `_keep_parts` counts.
     """
-    if row.kind not in SUMS or not traffic.operand.added_up:
+    is_step = traffic.collective.axes != row.axes  # over slices: what becomes of it is not looked at
+    if row.kind not in SUMS or not (traffic.operand.added_up or is_step):
         return False
     if is_plain_permute(traffic):
         members = prod(traffic.sizes[axis] for axis in row.axes.split(","))
@@ -244,8 +245,9 @@ def _is_logits(traffic: OperandTraffic, row: ContractRow) -> bool:
 
 def is_scatter(traffic: OperandTraffic) -> bool:
     """Whether it is a reduce-scatter, the all-to-all or a permute of one, or a hop of a windowed einsum."""
-    is_one_of_all = is_plain_permute(traffic) and traffic.operand.added_up
-    return traffic.collective.kind in _SCATTERING_KINDS or traffic.collective.form == "windowed-einsum" or is_one_of_all
+    if is_plain_permute(traffic):
+        return traffic.operand.added_up
+    return traffic.collective.kind in _SCATTERING_KINDS or traffic.collective.form == "windowed-einsum"
 
 
 def _completed_row(

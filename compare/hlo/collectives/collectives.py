@@ -221,8 +221,8 @@ def _operands(
     gathers: whether it may be a gather of a product's operand, which does not replace the sum of partial products.
     """
     operands: list[Operand] = []
-    # An all-to-all of several arrays has cut one, and each member's part is one of them.
-    cut = arrays if kind == "all-to-all" else arrays[:1]
+    # Of the result: a permute brings one part, and so does each array of an all-to-all of several.
+    parts = {"collective-permute": 1, "all-to-all": max(members // max(len(arrays), 1), 1)}.get(kind, members)
     for number, (array, size) in enumerate(zip(arrays, payload, strict=True)):
         provenance = flow.operand(site, number, scope=scope if len(arrays) == 1 else None, wanted=wanted)
         in_sum = provenance.scope in sums
@@ -238,7 +238,7 @@ def _operands(
                 of_weights=flow.is_of_weights(site, number),
                 feeds_product=in_sum and gathers and flow.feeds_product(site, number, provenance.scope, kind=kind),
                 zero_elsewhere=has_rows and kind == "all-reduce" and flow.zero_elsewhere(site, number),
-                added_up=in_sum and flow.is_added_up(site, number, scope, kind=kind, parts=max(members // len(cut), 1)),
+                added_up=in_sum and flow.is_added_up(site, number, provenance.scope, kind=kind, parts=parts),
                 steps_to_end=flow.steps_to_end(site, number, provenance.scope) if in_sum and kind in _SUMS else None,
                 earlier_hops=flow.earlier_hops(site, number) if has_rows and kind == "collective-permute" else 0,
             )

@@ -41,6 +41,8 @@ class Names:
 
 _OF_ALL = ("all-gather", "all-to-all")
 """Kinds that bring a part of each member."""
+_EXCHANGES = ("all-to-all", "collective-permute")
+"""Kinds that bring parts of other members' results to the one that they are for."""
 
 
 class Provenance:
@@ -263,11 +265,12 @@ class Provenance:
     def is_added_up(self, site: Site, number: int, scope: str, *, kind: str, parts: int) -> bool:
         """Whether what operand `number` becomes, as parts of several members or another's, is added up where it comes.
 
-        parts: how many it has; a permute brings one, which is added to another in the same scope.
+        parts: how many it has; of a permute and of each array of an exchange in several one.
         """
-        if kind == "collective-permute":
-            return self._use.added_to_another(self._results_of(site, number), scope)
-        return kind in _OF_ALL and self._use.added_up(self._results_of(site, number), parts=parts)
+        results = self._results_of(site, number)
+        if kind in _OF_ALL and self._use.added_up(results, parts=parts):
+            return True
+        return kind in _EXCHANGES and self._use.added_to_another(results, scope, parts=parts)
 
     def steps_to_end(self, site: Site, number: int, scope: str) -> int | None:
         """How far what operand `number` becomes is from the end of its scope."""

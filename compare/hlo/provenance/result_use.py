@@ -11,8 +11,9 @@ from compare.hlo.text.shapes import Array
 
 PRODUCTS = ("dot", "convolution")
 _SAME_NUMBERS = frozenset((
-    "add", "bitcast", "collective-permute-done", "convert", "copy", "copy-done", "copy-start", "fusion",
-    "get-tuple-element", "opt-barrier", "parameter", "reshape", "transpose", "tuple",
+    "add", "async-done", "bitcast", "collective-permute-done", "convert", "copy", "copy-done", "copy-start",
+    "dynamic-slice", "fusion", "get-tuple-element", "opt-barrier", "parameter", "reshape", "slice", "transpose",
+    "tuple",
 ))  # fmt: skip
 """Opcodes between a part and the sum that it is added to."""
 MOST_VALUES = 200
@@ -47,16 +48,17 @@ class ResultUse:
                     return True
         return False
 
-    def added_to_another(self, starts: Iterable[Value], scope: str) -> bool:
-        """Whether the result, laid out anew at most, is added to an array of its size in the same scope.
+    def added_to_another(self, starts: Iterable[Value], scope: str, *, parts: int) -> bool:
+        """Whether a part of the result, laid out anew at most, is added to an array of its size in the same scope.
 
-        What is added outside of it is a residual.
+        parts: how many the result has.  What is added outside of the scope is a residual.
         """
         starts = list(starts)
         sizes = {_elements(item.shape, path) for _, item, path in starts}
         for level in self._levels(starts, through=_SAME_NUMBERS):
             for _, item, _ in level:
-                if item.opcode == "add" and _elements(item.shape, ()) in sizes and not self._is_outside(item, scope):
+                is_sum = item.opcode == "add" and _elements(item.shape, ()) * parts in sizes
+                if is_sum and not self._is_outside(item, scope):
                     return True
         return False
 
@@ -91,7 +93,7 @@ class ResultUse:
 
 
 def _adds(item: Instruction) -> bool:
-    """Whether it adds parts up: a reduction, or an addition of two slices or of two arrays of one collective."""
+    """Whether it adds parts up: a reduction, or an addition of two slices."""
     if item.opcode == "reduce":
         return reducer_of(item) == "add"
     return item.opcode == "add" and all(_is_slice(operand) for operand in item.operands)
@@ -102,8 +104,7 @@ def _is_slice(item: Instruction) -> bool:
         if item.opcode == "add":
             return all(map(_is_slice, item.operands))
         item = item.operand(0)
-    is_part = item.opcode == "get-tuple-element" and is_collective(item.operand(0))
-    return is_part or item.opcode in ("slice", "dynamic-slice")
+    return item.opcode in ("slice", "dynamic-slice")
 
 
 def _elements(shape: object, path: tuple[int, ...]) -> int:
