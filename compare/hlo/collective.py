@@ -47,8 +47,8 @@ class Operand:
     """Of an all-reduce: each device's parts are zero where another's are not, so that it gathers.  Computed only where
     the contract has a row over these axes."""
     added_up: bool = False
-    """Of an all-gather: the members' parts are added up where they come.  Computed only where the contract has a sum
-    over these axes."""
+    """Of an all-gather or an all-to-all: the members' parts are added up where they come; of a permute: what it brings
+    is added to another part.  Computed only where the contract has a sum over these axes."""
     steps_to_end: int | None = None
     """Of a sum: how many steps its result is from the end of its scope, with no product nor collective between; None:
     it does not get there.  Computed only where the contract has a sum over these axes."""

@@ -13,6 +13,7 @@ from compare.verdict.row_elements import (
     carries_numbers_of,
     count_elements,
     find_parts,
+    is_plain_permute,
     joins_as,
 )
 
@@ -80,9 +81,9 @@ def _without_lone_permutes(
     candidates: Sequence[tuple[int, OperandTraffic]], row: ContractRow
 ) -> list[tuple[int, OperandTraffic]]:
     """Without the permutes that are no exchange: between them each member must send to each other."""
-    if row.kind not in EXCHANGES:
+    if row.kind not in (*EXCHANGES, *SUMS):
         return list(candidates)
-    permutes = [traffic for _, traffic in candidates if _is_plain_permute(traffic)]
+    permutes = [traffic for _, traffic in candidates if is_plain_permute(traffic)]
     pairs = {
         pair
         for traffic in permutes
@@ -92,11 +93,7 @@ def _without_lone_permutes(
     members = prod(permutes[0].sizes[axis] for axis in row.axes.split(",")) if permutes else 0
     if len(pairs) == len({source for source, _ in pairs}) * (members - 1):
         return list(candidates)
-    return [(index, traffic) for index, traffic in candidates if not _is_plain_permute(traffic)]
-
-
-def _is_plain_permute(traffic: OperandTraffic) -> bool:
-    return traffic.collective.kind == "collective-permute" and traffic.collective.form != "windowed-einsum"
+    return [(index, traffic) for index, traffic in candidates if not is_plain_permute(traffic)]
 
 
 def _row_of(traffic: OperandTraffic, contract: Sequence[ContractRow]) -> int | None:
@@ -142,7 +139,7 @@ def _runs_over(traffic: OperandTraffic, row: ContractRow) -> bool:
 def _can_satisfy(traffic: OperandTraffic, row: ContractRow) -> bool:
     kind_fits = (
         _is_equivalent_kind(traffic, row)
-        or _is_scatter_by_all_to_all(traffic, row)
+        or _is_scatter_by_exchange(traffic, row)
         or _is_broadcast(traffic, row)
         or is_added_up(traffic, row)
     ) and not _cannot_be_sum(traffic, row)
@@ -163,10 +160,18 @@ def _is_equivalent_kind(traffic: OperandTraffic, row: ContractRow) -> bool:
     return traffic.collective.kind in _EQUIVALENT.get(row.kind, {row.kind})
 
 
-def _is_scatter_by_all_to_all(traffic: OperandTraffic, row: ContractRow) -> bool:
-    """An all-to-all of all partial sums, added up by the receiver, is a reduce-scatter: the first half of a sum."""
-    is_exchange = traffic.collective.kind == "all-to-all" and row.kind in SUMS
-    return is_exchange and traffic.collective.payload_bytes == row.payload_bytes
+def _is_scatter_by_exchange(traffic: OperandTraffic, row: ContractRow) -> bool:
+    """An all-to-all of all partial sums, added up by the receiver, is a reduce-scatter: the first half of a sum.
+
+    So are permutes of one member's part each, from each member to each other, which `_keep_parts` counts.
+    """
+    is_step = traffic.collective.axes != row.axes  # over slices: what becomes of it is not looked at
+    if row.kind not in SUMS or not (traffic.operand.added_up or is_step):
+        return False
+    if is_plain_permute(traffic):
+        members = prod(traffic.sizes[axis] for axis in row.axes.split(","))
+        return count_elements(traffic, row) * members == row.elements
+    return traffic.collective.kind == "all-to-all" and traffic.collective.payload_bytes == row.payload_bytes
 
 
 def is_added_up(traffic: OperandTraffic, row: ContractRow) -> bool:
@@ -239,7 +244,9 @@ def _is_logits(traffic: OperandTraffic, row: ContractRow) -> bool:
 
 
 def is_scatter(traffic: OperandTraffic) -> bool:
-    """Whether it is a reduce-scatter, the all-to-all of one, or a hop of a windowed einsum."""
+    """Whether it is a reduce-scatter, the all-to-all or a permute of one, or a hop of a windowed einsum."""
+    if is_plain_permute(traffic):
+        return traffic.operand.added_up
     return traffic.collective.kind in _SCATTERING_KINDS or traffic.collective.form == "windowed-einsum"
 
 

@@ -1,6 +1,6 @@
 """The causes of traffic that satisfies a row which is full: idle ticks, a closed ring, or more of the same."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from compare.contract.row import ContractRow
@@ -8,10 +8,23 @@ from compare.verdict.inflation import NOTHING, closes_ring
 from compare.verdict.operand_traffic import OperandTraffic
 
 
-def spare_bubble(row: ContractRow) -> Fraction:
-    """The bytes of the idle ticks of a row: unrolled, some of them may be missing, and none be counted as such."""
+def spare_bubble(row: ContractRow, operands: Sequence[OperandTraffic]) -> Fraction:
+    """The bytes of the idle ticks of a row: unrolled, some of them may be missing, and none be counted as such.
+
+    operands: all that serve the row.  Where they are copies, each of all busy ticks and of some idle ones, or of none,
+        these are the idle ones.
+    """
     busy = row.ticks - row.idle_ticks
-    return Fraction(row.step_wire_bytes * row.idle_ticks, busy) if busy > 0 else NOTHING
+    if busy <= 0:
+        return NOTHING
+    times = sum(traffic.collective.executions or 0 for traffic in operands)
+    if any(traffic.collective.loops for traffic in operands):
+        times = 0
+    for copies in range(1, times // busy + 1):
+        if times % copies == 0 and times <= copies * row.ticks:
+            sent = sum((traffic.exact_step_bytes for traffic in operands), NOTHING)
+            return sent * (times - copies * busy) / times
+    return Fraction(row.step_wire_bytes * row.idle_ticks, busy)
 
 
 def overflow_causes(

@@ -83,10 +83,15 @@ def executions_of_row(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     """How often a collective of this kind runs to make all of the row, if it carries all elements of an execution."""
     if row.hops and traffic.collective.kind != "collective-permute":
         return Fraction(row.executions, row.hops)  # a gather does what all hops do
-    if row.kind in EXCHANGES and traffic.collective.kind == "collective-permute":
+    if row.kind in (*EXCHANGES, *SUMS) and is_plain_permute(traffic):
         members = prod(traffic.sizes[axis] for axis in row.axes.split(","))
         return Fraction(row.executions * (members - 1), members)  # a member sends nothing to itself
     return Fraction(row.executions)
+
+
+def is_plain_permute(traffic: OperandTraffic) -> bool:
+    """Whether it is a permute, and no hop of a windowed einsum."""
+    return traffic.collective.kind == "collective-permute" and traffic.collective.form != "windowed-einsum"
 
 
 def find_parts(operands: Sequence[tuple[int, OperandTraffic]], row: ContractRow) -> frozenset[int]:

@@ -75,7 +75,11 @@ def judge(
     counted_over = {"bubble": _idle_parts(operands, rows, contract)}
     counted_over["wrap"] = _last_hops(operands, rows, contract, idle=counted_over["bubble"])
     idle_rows = {rows[index] for index in counted_over["bubble"]}
-    spare = [NOTHING if number in idle_rows else spare_bubble(row) for number, row in enumerate(contract)]
+    spare = [
+        NOTHING if number in idle_rows
+        else spare_bubble(row, [traffic for traffic, served in zip(operands, rows, strict=True) if served == number])
+        for number, row in enumerate(contract)
+    ]  # fmt: skip
     remaining = [row.step_wire_bytes for row in contract]
     accounts = {id(row): _Account() for row in collectives if row.executions is not None}
     scattered_bytes = dict.fromkeys(range(len(contract)), 0)

@@ -203,4 +203,98 @@ DEFECTS = (
         ),
         why="A token has several places; the plan adds up tokens.",
     ),
+    Defect(
+        name="exchanged-without-a-sum",
+        chapter="By hand",
+        what="the sum of `mlp.down` is left out, and its parts are exchanged and exchanged back",
+        setting=_explicit(DP_TP),
+        sites={
+            "jax": Site(
+                _EXPLICIT,
+                _SUM,
+                "return (jax.lax.all_to_all(jnp.tanh(jax.lax.all_to_all(x, 'tp', 2, 3, tiled=True)), 'tp', 3, 2, "
+                "tiled=True) if over == 'ffn' else self._summed(x, dim=None))",
+                reported=DOWN_JAX,
+            )
+        },
+        rows=(Row("layer.mlp.down", "all-to-all@tp", "4", "3/4·4·128·256·2", "induced layout-change"),),
+        gone=(("layer.mlp.down", "all-reduce@tp"),),
+        unserved={"layer.mlp.down all-reduce@tp": "2·3/2·4·128·256·2"},
+        why="Two exchanges send what the sum would, and add nothing up: they serve no row.",
+    ),
+    Defect(
+        name="scatter-by-permutes",
+        chapter="By hand",
+        what="the parts of the sum of `mlp.down` go to each other device by a permute, and are added up there",
+        setting=_explicit(DP_TP_SP),
+        sites={
+            "jax": Site(
+                _EXPLICIT,
+                _SUM,
+                "return ((lambda parts, at: sum(jax.lax.ppermute(jax.lax.dynamic_index_in_dim(parts, (at + far) % 4, "
+                "keepdims=False), 'tp', [(each, (each + far) % 4) for each in range(4)]) if far else "
+                "jax.lax.dynamic_index_in_dim(parts, at, keepdims=False) for far in range(4)))(jnp.stack(jnp.split(x, "
+                "4, axis=2)), jax.lax.axis_index('tp')) if over == 'ffn' else self._summed(x, dim=self._scattered))",
+            )
+        },
+        rows=(Row("layer.mlp.down", "collective-permute@tp", "6", "1/4·4·128·256·2", "inherent"),),
+        gone=(("layer.mlp.down", "reduce-scatter@tp"),),
+        why="An all-to-all in three permutes; of partial sums that are added up where they come it is a scatter.",
+    ),
+    Defect(
+        name="sum-in-two-dtypes",
+        chapter="By hand",
+        what="the sum of `mlp.down` is made a second time, in float32",
+        setting=_explicit(DP_TP),
+        sites={
+            "jax": Site(
+                _EXPLICIT,
+                _SUM,
+                "return (jax.lax.psum(x, 'tp') * jnp.tanh(jax.lax.psum(x.astype(jnp.float32) * 3, "
+                "'tp')).astype(x.dtype) if over == 'ffn' else self._summed(x, dim=None))",
+                reported=DOWN_JAX,
+            )
+        },
+        rows=(
+            Row(
+                "layer.mlp.down", "all-reduce@tp", "4", "1/2·3/2·4·128·256·2 + 1/2·3/2·4·128·256·4",
+                {
+                    "inherent": "2·3/2·4·128·256·2", "inflated dtype": "2·3/2·4·128·256·2",
+                    "inflated other": "2·3/2·4·128·256·2",
+                },
+            ),
+        ),
+        why="Half of the bytes in float32 are of its width; what is left are two sums, of which the row has one.",
+    ),
+    Defect(
+        name="places-gathered",
+        chapter="By hand",
+        what="each expert gathers the places of all, and keeps its own; so do the tokens",
+        setting=_explicit(EP_TP),
+        phase="decode",
+        sites={
+            "jax": Site(
+                _EXPLICIT,
+                "sent = functools.partial(jax.lax.all_to_all, axis_name=EXPERTS, split_axis=cut, concat_axis=joined, "
+                "tiled=True)",
+                "sent = lambda x: (lambda all: jax.lax.dynamic_slice_in_dim(all, jax.lax.axis_index(EXPERTS) * "
+                "(all.shape[cut] // 4), all.shape[cut] // 4, cut))(jax.lax.all_gather(x, EXPERTS, axis=joined, "
+                "tiled=True))",
+                reported=(
+                    "decoder/moe.py",
+                    'return self.layout.to_experts(jnp.einsum("zgtec,zgtd->zegcd", table, tokens))',
+                ),
+            )
+        },
+        # A group of 2 tokens, which has C = ⌈1.25·2·2/8⌉ = 1 place at each of 8 experts.
+        rows=tuple(
+            Row(
+                f"layer.moe.{part}", "all-gather@ep", "2", "3/4·4·8·256·2",
+                {"inherent": "2·3/4·8·256·2", "inflated replicated": "3·2·3/4·8·256·2"},
+            )
+            for part in ("dispatch", "combine")
+        ),
+        gone=(("layer.moe.dispatch", "all-to-all@ep"), ("layer.moe.combine", "all-to-all@ep")),
+        why="Each of four devices gets what the four have, where its own part would do.",
+    ),
 )  # fmt: skip

@@ -15,6 +15,8 @@ _MEAN = "jnp.mean(hidden.astype(jnp.float32), -1, keepdims=True).astype(hidden.d
 _MAXIMUM_JAX = Site(
     *DOWN_JAX, DOWN_JAX[1].replace("hidden, self", "hidden / jnp.max(jnp.abs(hidden), -1, keepdims=True), self")
 )
+_SCALE_JAX = "jnp.max(jnp.abs(self.down[...]), 1, keepdims=True)"
+_SCALE_TORCH = "self.down.abs().amax(1, keepdim=True)"
 _RING_JAX = (
     "return layout.ring(partial(_ring, layout.case.mesh.cp), takes=(HEADS, KV_HEADS, KV_HEADS), gives=HEADS)(q, k, v)"
 )
@@ -39,6 +41,30 @@ DEFECTS = (
             ),
         ),
         why="A maximum adds nothing up.",
+    ),
+    Defect(
+        name="down-by-its-scale",
+        chapter="Statistics",
+        what="`mlp.down` is quantized as it is used: divided by the maximum of each column, and rounded",
+        sites={
+            "jax": Site(
+                DOWN_JAX[0], DOWN_JAX[1],
+                DOWN_JAX[1].replace("self.down[...]", f"jnp.round(self.down[...] / {_SCALE_JAX})")
+                + f" * {_SCALE_JAX}[:, None]",
+            ),
+            "torchxla": Site(
+                DOWN_TORCH[0], DOWN_TORCH[1],
+                DOWN_TORCH[1].replace("self.down)", f"torch.round(self.down / {_SCALE_TORCH}))")
+                + f" * {_SCALE_TORCH}[:, None]",
+            ),
+        },
+        rows=(
+            Row(
+                "layer.mlp.down", "all-reduce@tp", "4", "1/2·3/2·4·128·256·2 + 1/2·3/2·256·2",
+                {"inherent": "2·3/2·4·128·256·2", "induced weight-gather": "2·3/2·256·2"},
+            ),
+        ),
+        why="A maximum adds nothing up, and is computed from a weight alone.",
     ),
     Defect(
         name="hidden-by-maximum-1b",

@@ -176,6 +176,27 @@ DEFECTS = (
         why="The same in two permutes.",
     ),
     Defect(
+        name="stages-swapped",
+        chapter="Sums, ticks and hops",
+        what="the mesh has its last stage on the devices of the first",
+        setting=TP_PP,
+        sites={
+            "torchxla": Site(
+                "sharding/create.py",
+                "return _class_of(case)(case, xs.Mesh(np.arange(needed), tuple(sizes.values()), tuple(sizes)))",
+                "return _class_of(case)(case, xs.Mesh(np.arange(needed).reshape(2, 4)[::-1].ravel(), "
+                "tuple(sizes.values()), tuple(sizes)))",
+                reported=(
+                    "sharding/layout.py",
+                    "moved = F.pad(state, (0, 0) * (state.ndim - 1) + (1, 0))[:stages]",
+                ),
+            )
+        },
+        rows=(Row("pipeline.shift", "collective-permute@pp", "5", "1/2·2·128·256·2", "inflated wrap"),),
+        unserved={"pipeline.shift collective-permute@pp": "4·1/2·2·128·256·2"},
+        why="Ids are row-major over the axes: what goes from the last four to the first four closes a ring.",
+    ),
+    Defect(
         name="extra-hop",
         chapter="Sums, ticks and hops",
         what="keys and values go all the way around the ring",

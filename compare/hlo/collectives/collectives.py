@@ -96,7 +96,8 @@ def _with_scatters(
 
 def _scatters(row: Collective) -> bool:
     """Whether it may scatter a sum; an all-to-all may only change a layout, which the verdict tells apart."""
-    return row.kind in ("reduce-scatter", "all-to-all") or row.form == "windowed-einsum"
+    is_part = row.kind == "collective-permute" and any(operand.added_up for operand in row.operands)
+    return row.kind in ("reduce-scatter", "all-to-all") or row.form == "windowed-einsum" or is_part
 
 
 def _devices(module: Module, axes: Mapping[str, int], ids: Sequence[int]) -> tuple[DeviceNumbering, Mesh]:
@@ -221,6 +222,8 @@ def _operands(
     gathers: whether it may be a gather of a product's operand, which does not replace the sum of partial products.
     """
     operands: list[Operand] = []
+    # Of the result: a permute brings one part, and so does each array of an all-to-all of several.
+    parts = {"collective-permute": 1, "all-to-all": max(members // max(len(arrays), 1), 1)}.get(kind, members)
     for number, (array, size) in enumerate(zip(arrays, payload, strict=True)):
         provenance = flow.operand(site, number, scope=scope if len(arrays) == 1 else None, wanted=wanted)
         in_sum = provenance.scope in sums
@@ -236,7 +239,7 @@ def _operands(
                 of_weights=flow.is_of_weights(site, number),
                 feeds_product=in_sum and gathers and flow.feeds_product(site, number, provenance.scope, kind=kind),
                 zero_elsewhere=has_rows and kind == "all-reduce" and flow.zero_elsewhere(site, number),
-                added_up=in_sum and kind == "all-gather" and flow.is_added_up(site, number, members=members),
+                added_up=in_sum and flow.is_added_up(site, number, provenance.scope, kind=kind, parts=parts),
                 steps_to_end=flow.steps_to_end(site, number, provenance.scope) if in_sum and kind in _SUMS else None,
                 earlier_hops=flow.earlier_hops(site, number) if has_rows and kind == "collective-permute" else 0,
             )

@@ -39,6 +39,12 @@ class Names:
     """Those of `op_name`, `source_line` and `scope` that were inferred from the nearest instruction."""
 
 
+_OF_ALL = ("all-gather", "all-to-all")
+"""Kinds that bring a part of each member."""
+_EXCHANGES = ("all-to-all", "collective-permute")
+"""Kinds that bring parts of other members' results to the one that they are for."""
+
+
 class Provenance:
     """Dataflow of one module.
 
@@ -256,9 +262,15 @@ class Provenance:
         path = _result_path(site.item, number) if site.item.has(_result_path(site.item, number)) else ()
         return [(frame, site.item, path) for frame in self.frames(site)]
 
-    def is_added_up(self, site: Site, number: int, *, members: int) -> bool:
-        """Whether the members' parts of what operand `number` becomes are added up where they come."""
-        return self._use.added_up(self._results_of(site, number), members=members)
+    def is_added_up(self, site: Site, number: int, scope: str, *, kind: str, parts: int) -> bool:
+        """Whether what operand `number` becomes, as parts of several members or another's, is added up where it comes.
+
+        parts: how many it has; of a permute and of each array of an exchange in several one.
+        """
+        results = self._results_of(site, number)
+        if kind in _OF_ALL and self._use.added_up(results, parts=parts):
+            return True
+        return kind in _EXCHANGES and self._use.added_to_another(results, scope, parts=parts)
 
     def steps_to_end(self, site: Site, number: int, scope: str) -> int | None:
         """How far what operand `number` becomes is from the end of its scope."""

@@ -1,6 +1,6 @@
 """What the result of a collective goes into, up to the next product or collective: a local sum, its scope's end."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from compare.hlo.counts.execution_counts import is_collective
 from compare.hlo.dataflow.dataflow import Value
@@ -10,6 +10,12 @@ from compare.hlo.text.metadata import SourceMetadata
 from compare.hlo.text.shapes import Array
 
 PRODUCTS = ("dot", "convolution")
+_SAME_NUMBERS = frozenset((
+    "add", "async-done", "bitcast", "collective-permute-done", "convert", "copy", "copy-done", "copy-start",
+    "dynamic-slice", "fusion", "get-tuple-element", "opt-barrier", "parameter", "reshape", "slice", "transpose",
+    "tuple",
+))  # fmt: skip
+"""Opcodes between a part and the sum that it is added to."""
 MOST_VALUES = 200
 """How many values are searched: what is further is another part of the program."""
 
@@ -29,16 +35,30 @@ class ResultUse:
     ):
         self._sources, self._used_by, self._row_of = sources, used_by, row_of
 
-    def added_up(self, starts: Iterable[Value], *, members: int) -> bool:
+    def added_up(self, starts: Iterable[Value], *, parts: int) -> bool:
         """Whether the result is added up where it comes, into an array of one member's size.
 
-        members: how many parts the result has.
+        parts: how many members' the result has.
         """
         starts = list(starts)
         sizes = {_elements(item.shape, path) for _, item, path in starts}
         for level in self._levels(starts):
             for _, item, _ in level:
-                if _adds(item) and _elements(item.shape, ()) * members in sizes:
+                if _adds(item) and _elements(item.shape, ()) * parts in sizes:
+                    return True
+        return False
+
+    def added_to_another(self, starts: Iterable[Value], scope: str, *, parts: int) -> bool:
+        """Whether a part of the result, laid out anew at most, is added to an array of its size in the same scope.
+
+        parts: how many the result has.  What is added outside of the scope is a residual.
+        """
+        starts = list(starts)
+        sizes = {_elements(item.shape, path) for _, item, path in starts}
+        for level in self._levels(starts, through=_SAME_NUMBERS):
+            for _, item, _ in level:
+                is_sum = item.opcode == "add" and _elements(item.shape, ()) * parts in sizes
+                if is_sum and not self._is_outside(item, scope):
                     return True
         return False
 
@@ -55,14 +75,14 @@ class ResultUse:
     def _is_outside(self, item: Instruction, scope: str) -> bool:
         return self._sources.path(item) is not None and self._sources.scope(item) != scope
 
-    def _levels(self, starts: list[Value]) -> Iterator[list[Value]]:
-        """Breadth first, past no product and no collective but the rest of its own."""
+    def _levels(self, starts: list[Value], *, through: Collection[str] = ()) -> Iterator[list[Value]]:
+        """Breadth first, past no product and no collective but the rest of its own; through these opcodes alone."""
         own = {self._row_of(item) for _, item, _ in starts}
         seen, level = set(starts), starts
         while level and len(seen) < MOST_VALUES:
             yield level
             level = [after for value in level for after in self._used_by(value)
-                     if self._goes_on(after[1], own)]  # fmt: skip
+                     if self._goes_on(after[1], own) and (not through or after[1].opcode in through)]  # fmt: skip
             level = [value for value in dict.fromkeys(level) if value not in seen]
             seen.update(level)
 

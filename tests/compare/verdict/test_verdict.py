@@ -124,6 +124,19 @@ def test_a_state_that_is_shifted_twice_has_its_copy_named_as_one_and_not_as_bubb
     assert sum(v.inherent_bytes for v in judgement.verdicts) == 33_554_432
 
 
+@pytest.mark.parametrize(
+    ("times", "payload", "inherent"), [(8, ACTIVATION, 4), (4, 2 * ACTIVATION, 4), (12, ACTIVATION, 4)]
+)
+def test_copies_of_a_shift_that_only_busy_ticks_make_have_no_bubble(times, payload, inherent):
+    """Unrolled, by hand: two or three shifts in each of 4 ticks, or both as one; a fifth tick sends nothing."""
+    each = [collective(MESH, "collective-permute", "pp", "pipeline.shift", payload, pairs=FORWARD)
+            for _ in range(times)]  # fmt: skip
+    judgement = judge_rows(each, case_rows())
+    sent = times * payload // 2
+    assert sum(v.inherent_bytes for v in judgement.verdicts) == inherent * ACTIVATION // 2
+    assert sum(v.causes.get("other", 0) for v in judgement.verdicts) == sent - inherent * ACTIVATION // 2
+
+
 def test_two_gathers_of_one_sampling_are_no_two_ticks():
     # m = 1, pp = 2: two ticks.  The winners' ids and values come as two gathers, once each.
     contract = case_rows("tp4pp2", microbatches=1)

@@ -61,6 +61,73 @@ def test_a_gather_is_added_up_where_a_local_sum_makes_one_part_of_all(uses, adde
     assert operand.added_up is added
 
 
+EXCHANGED = f"g = f32[4,2,8]{{2,1,0}} all-to-all(a4), dimensions={{0}}, {ALL}{DOWN}"
+PIECES = (
+    f"g = (f32[2,8]{{1,0}}, f32[2,8]{{1,0}}, f32[2,8]{{1,0}}, f32[2,8]{{1,0}}) all-to-all(p0, p1, p2, p3), {ALL}{DOWN}"
+)
+CUT = [f"p{n} = f32[2,8]{{1,0}} slice(a), slice={{[{2 * n}:{2 * n + 2}], [0:8]}}" for n in range(4)]
+TAKEN = [f"t{n} = f32[2,8]{{1,0}} get-tuple-element(g), index={n}" for n in range(4)]
+ADDED = f"""added {{
+  x = f32[2,8]{{1,0}} parameter(0)
+  y = f32[2,8]{{1,0}} parameter(1)
+  z = f32[2,8]{{1,0}} parameter(2)
+  t = f32[2,8]{{1,0}} parameter(3)
+  u = f32[2,8]{{1,0}} add(x, y){DOWN}
+  v = f32[2,8]{{1,0}} add(u, z){DOWN}
+  ROOT w = f32[2,8]{{1,0}} add(v, t){DOWN}
+}}
+"""
+PARTS = [
+    line
+    for n in range(4)
+    for line in (f"s{n} = f32[1,2,8]{{2,1,0}} slice(g), slice={{[{n}:{n + 1}], [0:2], [0:8]}}",
+                 f"q{n} = f32[2,8]{{1,0}} bitcast(s{n})")
+]  # fmt: skip
+FUSED = f"r = f32[2,8]{{1,0}} fusion(q0, q1, q2, q3), kind=kLoop, calls=added{DOWN}"
+WHOLE = "a4 = f32[4,2,8]{2,1,0} reshape(a)"
+ZERO = "o = f32[] constant(0)"
+REDUCED = "r = f32[2,8]{1,0} reduce(g, o), dimensions={0}, to_apply=add"
+STACK = "k = f32[8,8]{1,0} concatenate(t0, t1, t2, t3), dimensions={0}"
+RESHAPED = "k4 = f32[4,2,8]{2,1,0} reshape(k)"
+
+
+@pytest.mark.parametrize(
+    ("lines", "added"),
+    [
+        ((WHOLE, EXCHANGED, ZERO, REDUCED), True),
+        ((WHOLE, EXCHANGED, "r = f32[4,2,8]{2,1,0} negate(g)"), False),
+        ((WHOLE, EXCHANGED, *PARTS, FUSED), True),
+        # Of its own part, or with what was there before.
+        ((WHOLE, EXCHANGED, ZERO, "r = f32[4,2]{1,0} reduce(g, o), dimensions={2}, to_apply=add"), False),
+        ((WHOLE, EXCHANGED, "r = f32[4,2,8]{2,1,0} add(g, a4)"), False),
+        # In parts, as XLA writes it for CPUs.
+        ((*CUT, PIECES, *TAKEN, STACK, RESHAPED, ZERO, REDUCED.replace("(g", "(k4")), True),
+        ((*CUT, PIECES, *TAKEN, "l = f32[2,8]{1,0} add(t0, t1)", "m = f32[2,8]{1,0} add(t2, t3)",
+          "r = f32[2,8]{1,0} add(l, m)"), True),
+        ((*CUT, PIECES, *TAKEN, FUSED.replace("q", "t")), True),
+        ((*CUT, PIECES, *TAKEN, STACK, "r = f32[8,8]{1,0} add(k, a)"), False),
+    ],
+)  # fmt: skip
+def test_an_exchange_is_added_up_where_a_local_sum_makes_one_part_of_all(lines, added):
+    assert {operand.added_up for operand in rows(*lines, computations=ADDED)["g"].operands} == {added}
+
+
+PAIRS = "source_target_pairs={{0,1},{1,2},{2,3},{3,0}}"
+
+
+@pytest.mark.parametrize(
+    ("use", "added"),
+    [
+        ("r = f32[8,8]{1,0} add(g, a)", True),
+        ("r = f32[8,8]{1,0} maximum(g, a)", False),
+        ("r = f32[16,8]{1,0} concatenate(g, a), dimensions={0}", False),
+    ],
+)  # fmt: skip
+def test_a_permute_is_added_up_where_it_is_added_to_another_part(use, added):
+    (operand,) = rows(f"g = f32[8,8]{{1,0}} collective-permute(a), channel_id=1, {PAIRS}{DOWN}", use)["g"].operands
+    assert operand.added_up is added
+
+
 @pytest.mark.parametrize(
     ("uses", "steps"),
     [
