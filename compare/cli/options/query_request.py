@@ -83,7 +83,12 @@ def parse_question(argv: Sequence[str] | None) -> Question:
         _check_save(request.save, runs)
     form_name = "json" if request.json else "csv" if request.csv else "table"
     return Question(
-        runs=runs, sql=sql, form=form_name, out=request.out, save=request.save, allow_files=request.allow_files,
+        runs=runs,
+        sql=sql,
+        form=form_name,
+        out=request.out,
+        save=request.save,
+        allow_files=request.allow_files,
         timeout=request.timeout,
     )
 
