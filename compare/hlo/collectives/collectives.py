@@ -82,14 +82,17 @@ def collectives(
 def _with_scatters(
     rows: Sequence[tuple[Site, Collective]], flow: Provenance, contract: Sequence[ExpectedCollective]
 ) -> list[Collective]:
-    """The same rows; a gather over the axes of a contract all-reduce gets the scatters that it may complete."""
+    """The same rows; a gather over the axes of a contract all-reduce gets the scatters that it may complete.
+
+    So does a permute over the axes of any sum: in a ring, several are the scatter or the gather together.
+    """
     completed = []
-    summed = {expected.axes for expected in contract if expected.kind == "all-reduce"}
-    scatters = {
-        axes: {site.item for site, row in rows if row.axes == axes and _scatters(row)} for axes in summed
-    }  # fmt: skip
+    summed = {expected.axes: expected.kind for expected in contract if expected.kind in _SUMS}
+    summed |= {expected.axes: expected.kind for expected in contract if expected.kind == "all-reduce"}
+    scatters = {axes: {site.item for site, row in rows if row.axes == axes and _scatters(row)} for axes in summed}
     for site, row in rows:
-        of_axes = scatters.get(row.axes) if row.kind == "all-gather" else None
+        may_complete = (row.kind, summed.get(row.axes)) == ("all-gather", "all-reduce")
+        of_axes = scatters.get(row.axes) if may_complete or row.kind == "collective-permute" else None
         completed.append(replace(row, scattered_by=flow.scattered_by(site, of_axes)) if of_axes else row)
     return completed
 
