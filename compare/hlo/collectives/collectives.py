@@ -14,7 +14,14 @@ from compare.hlo.devices.numbering import DeviceNumbering
 from compare.hlo.emission import megascale
 from compare.hlo.emission.attribute_rules import check_attributes
 from compare.hlo.emission.emission_form import find_chain_starts, form_of, kind_of
-from compare.hlo.emission.payload import carried_arrays, payload_bytes, round_half_up, sent_bytes, total_bytes
+from compare.hlo.emission.payload import (
+    carried_arrays,
+    operands_of_arrays,
+    payload_bytes,
+    round_half_up,
+    sent_bytes,
+    total_bytes,
+)
 from compare.hlo.emission.reducer import reducer_of
 from compare.hlo.emission.shape_rules import check_shapes
 from compare.hlo.provenance.provenance import Provenance
@@ -227,7 +234,7 @@ def _operands(
     operands: list[Operand] = []
     # Of the result: a permute brings one part, and so does each array of an all-to-all of several.
     parts = {"collective-permute": 1, "all-to-all": max(members // max(len(arrays), 1), 1)}.get(kind, members)
-    for number, (array, size) in enumerate(zip(arrays, payload, strict=True)):
+    for number, array, size in zip(operands_of_arrays(site.item, len(arrays)), arrays, payload, strict=True):
         provenance = flow.operand(site, number, scope=scope if len(arrays) == 1 else None, wanted=wanted)
         in_sum = provenance.scope in sums
         operands.append(
