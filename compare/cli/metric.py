@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compare.cli.options.axes_options import add_axes, axes_of
+from compare.cli.options.program_words import add_program_words
 from compare.hlo.text.files import read_file
 from compare.metric.catalog import METRICS, find_metric
 from compare.metric.errors import MetricError, NotApplicable
@@ -27,9 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--json", action="store_true", help="print JSON, with what the number was made of")
     add("--hlo", metavar="FILE", help="the compiled HLO text of the trace's program")
     add("--microbatches", metavar="M", type=whole_number, help="of a trace's pipeline")
-    add("--arm", metavar="ARM", default="", help="of a run folder: this framework's program")
-    add("--phase", metavar="PHASE", default="", help="of a run folder: prefill or decode")
-    add("--cell", metavar="CELL", default="", help="of a run folder: this cell")
+    add_program_words(parser, default="the only one")
     add_axes(parser)
     options = parser.parse_args(argv)
     if options.list:

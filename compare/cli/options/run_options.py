@@ -65,7 +65,14 @@ def run_parser() -> Parser:
 
 def _add_programs(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--arm", metavar="LIST", default=",".join(ARMS), help="frameworks to compare, comma-separated")
+    add(
+        "--framework",
+        "--arm",
+        dest="arm",
+        metavar="LIST",
+        default=",".join(ARMS),
+        help="frameworks to compare, comma-separated",
+    )
     add(
         "--controls",
         metavar="LIST",
@@ -80,7 +87,9 @@ def _add_programs(group: argparse._ArgumentGroup) -> None:
         help=f"also compile with this libtpu version, installed by pip (default {EARLIER_LIBTPU})",
     )
     add(
+        "--reference-model",
         "--witness",
+        dest="witness",
         metavar="LIST",
         default="",
         help="also compile third-party models (Hugging Face, tunix) with the same shapes and mesh: "

@@ -53,11 +53,11 @@ def _add_work(parser: Parser) -> None:
     options = f"also compile with these compiler options of libtpu: {', '.join(OPTIONS)}; or all"
     add("--options", metavar="LIST", default="", help=options)
     out = "output folder for run folders, sweep.html, tables and figure (default: a folder under sweeps/)"
-    add("--arm", metavar="LIST", default=",".join(ARMS), help="comma-separated frameworks")
+    add("--framework", "--arm", dest="arm", metavar="LIST", default=",".join(ARMS), help="comma-separated frameworks")
     controls = "ablations of each case, as in compare.run; or all, or none"
     add("--controls", metavar="LIST", default=",".join(DEFAULT_CONTROLS), help=controls)
     witness = f"also compile third-party models for the cases that they take: {', '.join(WITNESSES)}"
-    add("--witness", metavar="LIST", default="", help=witness)
+    add("--reference-model", "--witness", dest="witness", metavar="LIST", default="", help=witness)
     add("--out", metavar="DIR", type=Path, default=argparse.SUPPRESS, help=out)
     add(
         "--jobs",

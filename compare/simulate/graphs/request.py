@@ -63,8 +63,8 @@ def parse_graph_request(words: Sequence[str]) -> GraphRequest:
         help="of a run: constants of its chips, as TOML (docs/calibration.md; default: those that it keeps, or the "
         "generation's)",
     )  # fmt: skip
-    for word in ("arm", "phase", "cell"):
-        parser.add_argument(f"--{word}", metavar=word.upper(), default="", help=f"of a run: only this {word}")
+    for name, *words_of in (("arm", "--framework", "--arm"), ("phase", "--phase"), ("cell", "--variant", "--cell")):
+        parser.add_argument(*words_of, dest=name, metavar="NAME", default="", help="of a run: only this one")
     parser.add_argument(
         "--out",
         metavar="FILE.json.gz",
@@ -92,5 +92,5 @@ def parse_graph_request(words: Sequence[str]) -> GraphRequest:
     if request.power and not request.is_run:
         parser.error("--power belongs to a run folder")
     if any(request.words) and not request.is_run:
-        parser.error("--arm, --phase and --cell belong to a run folder")
+        parser.error("--framework, --phase and --variant belong to a run folder")
     return request
