@@ -260,7 +260,7 @@ def test_a_run_folder_has_a_table_of_each_default_program(capsys):
 
 def test_what_belongs_to_a_run_and_what_to_a_program_is_said(file, capsys):
     for words, said in (
-        ((str(file), "--arm", "jax"), "--arm, --phase and --cell belong to a run folder"),
+        ((str(file), "--arm", "jax"), "--framework, --phase and --variant belong to a run folder"),
         ((str(ROOT / "docs/example-run"), "--mesh", "tp8"), "run folders record their mesh and scopes"),
     ):
         with pytest.raises(SystemExit, match="2"):

@@ -35,9 +35,9 @@ class ScopeRecovery:
     def nearest(self, value: Value, made_from: Iterable[Value], *, wanted: frozenset[str]) -> str | None:
         """The nearest scope before `value`, which is made from `made_from`, or else after it.
 
-        Scopes that are `wanted` go before all others, however far: the contract's, for a permute.  For what is in a loop
-        none is taken from around it: what runs once for each layer is no embedding.  (What stands before a loop may be
-        a layer's, moved out of it.)
+        Scopes that are `wanted` go before all others, however far: the contract's, for a permute.  What is in a loop
+        takes none from around it: what runs once for each layer is no embedding.  (What stands before a loop may be a
+        layer's, moved out of it.)
         """
         made_from, present, loops = list(made_from), self._sources.present, _loops_around(value)
         for accepted in (wanted & present, present):

@@ -210,7 +210,7 @@ def test_what_runs_in_each_trip_has_no_scope_from_around_its_loop():
 
 
 def test_a_loop_s_carry_is_gone_through():
-    """What it is made of was made in the trip before, two instructions behind it; nearer than its consumer's is none."""
+    """What it is made of was made in the trip before, two instructions behind it."""
     before = ("x = f32[8]{0} negate(lost)", "y = f32[8]{0} negate(x)" + op_name("layer.mlp.up"))
     assert scope(*AROUND, computations=in_a_loop(*before)) == "layer.mlp.up"
 

@@ -143,7 +143,7 @@ def test_what_astra_sim_stops_at_is_refused_and_our_engine_says_what_it_takes_fo
 
 @pytest.mark.parametrize(("words", "problem"), [
     (["--aware"], "--aware belongs to --as astra-sim"),
-    (["--arm", "jax"], "--arm, --phase and --cell belong to a run folder"),
+    (["--arm", "jax"], "--framework, --phase and --variant belong to a run folder"),
     (["--as", "ns3"], "invalid choice: 'ns3'"),
     (["--as", "astra-sim", "--machine", "v6e:4x4"], "v6e:4x4: its dims multiply to 16 ranks, and "),
     (["--as", "astra-sim", "--aware"], "congestion-aware ASTRA-sim has one dim"),
