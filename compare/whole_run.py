@@ -10,7 +10,7 @@ from compare.run import cache, progress, scheduler
 from compare.run.arms import Arm
 from compare.run.folder import replace_folder, run_folder
 from compare.run.folder.load_run import is_judged, read_run
-from compare.run.folder.timelines import copy_power, read_power_file
+from compare.run.folder.timelines import copy_chip, read_chip_of
 from meshes.case import Case
 from meshes.memory import check_fits
 from meshes.process.one_line import is_quiet
@@ -36,7 +36,7 @@ def make_run(
     """
     check_fits(case)
     if power:
-        read_power_file(power, case.topology.generation)
+        read_chip_of(power, case.topology.generation)
     target = run_folder.folder_of(case, parent=out, arms=[arm.name for arm in arms])
     with replace_folder.open_replacement(target) as scratch, cache.open_cache(bypass=no_cache) as user_cache:
         with progress.show_events(Console(stderr=True, quiet=is_quiet())) as notify:
@@ -46,7 +46,7 @@ def make_run(
             )  # fmt: skip
         run_folder.write_cells(scratch, case=case, outcomes=outcomes)
         if power:
-            copy_power(power, scratch, case.topology.generation)
+            copy_chip(power, scratch, case.topology.generation)
         run_folder.carry_measured(target, scratch)
         from compare.remedy.page import sections
         from compare.render.report.draw import judge_and_draw

@@ -21,14 +21,23 @@ from compare.energy.coefficients import (
     VECTOR,
     coefficients,
 )
-from compare.schedule.time_file import TIME_UNITS
 from compare.timeline.arrays import Floats
 from compare.timeline.timeline import WORK_COLUMNS
+from meshes.devices.chip_file import SCHEMA
 from meshes.devices.generations import GENERATIONS
 
 ENERGY_UNITS: Mapping[str, str] = MappingProxyType(
     {MATRIX: "pJ/FLOP", VECTOR: "pJ/op", MEMORY: "pJ/bit", ICI: "pJ/bit", DCN: "pJ/bit", STATIC: "W"}
 )
+TIME_UNITS: Mapping[str, str] = MappingProxyType(
+    {
+        name: SCHEMA["time"][name][0]
+        for name in (
+            "dispatch_s", "cycle_factor", "matrix_flops_per_s", "vector_ops_per_s", "memory_bytes_per_s", "launch_s",
+            "hop_s", "link_bytes_per_s", "dcn_launch_s", "dcn_bytes_per_s",
+        )
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from compare.cli.options.run_options import POWER_HELP
 from compare.run.folder import replace_folder, run_folder
 from compare.run.folder.load_run import is_complete, is_judged, read_run
-from compare.run.folder.timelines import copy_power
+from compare.run.folder.timelines import copy_chip
 from meshes.process.command_line import Parser, name_command, print_json
 
 
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with replace_folder.open_replacement(target) as scratch:
         run_folder.copy_run(options.run, scratch)
         if options.power:
-            copy_power(options.power, scratch, run.case.topology.generation)
+            copy_chip(options.power, scratch, run.case.topology.generation)
         from compare.remedy.page import sections as remedy_sections
         from compare.render.report.draw import judge_and_draw
         from compare.render.report.show import show_report

@@ -3,7 +3,7 @@
 How other rooms use it:
 
 ```python
-rates = coefficients("v5e").rates()            # or read_power(path, generation="v5e").rates(LOW)
+rates = coefficients("v5e").rates()            # or coefficients(read_chip(path, base)).rates(LOW)
 joules(amounts, rates)                         # (…, 6) -> (…, 6): by component, whatever the rows are
 span(amounts, chip)                            # least and most total over the box of all coefficients' ranges
 span_of_ratio(above, below, chip)              # of a ratio, with the same coefficients above and below

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from compare.energy.coefficients import Coefficients, coefficients
 from compare.energy.core_speed import Workload, core_shares
-from compare.energy.voltage import GAMMAS, Voltage, read_voltage
+from compare.energy.voltage import GAMMAS, Voltage, parse_voltage
 from compare.report.programs import JudgedProgram, list_failures
 from compare.run.errors import WorkError
 from compare.run.folder.load_run import judge_run, read_run
-from compare.run.folder.timelines import SIMULATION, find_power_file, read_power_file, read_simulation
-from compare.schedule.hardware import Hardware
+from compare.run.folder.timelines import SIMULATION, find_chip, read_simulation
+from compare.schedule.hardware import Hardware, times_calibrated_on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,14 +61,11 @@ def load_subjects(folder: Path, *, power: Path | None) -> Subjects:
     run = read_run(folder)
     if read_simulation(folder) is not None:
         raise WorkError(f"--frequency and --marginal are of a run's own machine; {folder} is simulated ({SIMULATION})")
-    row = run.case.topology.generation
-    given = power or find_power_file(folder)
-    chip, times = read_power_file(given, row) if given else (coefficients(row.name), None)
-    voltage = read_voltage(given) if given else Voltage()
+    chip = find_chip(folder, run.case.topology.generation, power)
     judged = judge_run(run)
     report = judged.report()
     by_key = {program.result.key: program for program in judged.programs}
-    hardware = times.hardware if times else Hardware.of(row)
+    hardware = Hardware.of(chip)
     programs = tuple(
         _subject(program, judged.run.titles.get(arm, arm), hardware)
         for phase, entry in report.phases.items()
@@ -79,8 +76,8 @@ def load_subjects(folder: Path, *, power: Path | None) -> Subjects:
     if not programs:
         raise WorkError("; ".join([f"{folder} has no program whose step was modelled", *failures]))
     return Subjects(
-        programs=programs, chip=chip, voltage=voltage, slice_name=run.case.topology.name,
-        times_on=times.calibrated_on if times else "", failures=failures,
+        programs=programs, chip=coefficients(chip), voltage=parse_voltage(chip.voltage),
+        slice_name=run.case.topology.name, times_on=times_calibrated_on(chip), failures=failures,
     )  # fmt: skip
 
 

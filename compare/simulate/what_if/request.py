@@ -24,11 +24,11 @@ from compare.network.machines.changes import (
 )
 from compare.network.machines.machine import KINDS, Machine
 from compare.network.machines.machine_file import MACHINE_KEYS, read_machine
-from compare.network.machines.tpu import choose_times, tpu_machine
+from compare.network.machines.tpu import tpu_machine
 from compare.network.machines.words import choose_algorithm
 from compare.network.programs.simulation import Simulation
-from compare.schedule.time_file import CalibratedTimes
 from compare.timeline.errors import TimingError
+from meshes.devices.chip import Chip
 from meshes.process.command_line import Parser, command_parser, whole_number
 from meshes.process.one_line import quote
 
@@ -86,16 +86,13 @@ class WhatIf:
     into: bool
     json: bool
 
-    def simulation(self, topology: str, times: CalibratedTimes | None = None) -> Simulation:
+    def simulation(self, topology: str, chip: Chip | None = None) -> Simulation:
         """For programs compiled for a topology.  Raises `TimingError`.
 
-        times: of that topology's chips; other chips have their generation's rates.
+        chip: of that topology; other chips have their generation's rates.
         """
         word = self.machine or topology
-        if word.endswith(".toml"):
-            machine = read_machine(Path(word))
-        else:
-            machine = tpu_machine(word, times=choose_times(word, topology, times))
+        machine = read_machine(Path(word)) if word.endswith(".toml") else tpu_machine(word, chip=chip)
         simulation = Simulation(machine=machine, repeat=self.repeat)
         for kind, change in self.changes:
             simulation = CHANGES[kind](simulation, *_split(change, f"--{kind}"))
@@ -106,12 +103,12 @@ class WhatIf:
             )
         return simulation
 
-    def point(self, topology: str, value: float | str, times: CalibratedTimes | None = None) -> Simulation:
+    def point(self, topology: str, value: float | str, chip: Chip | None = None) -> Simulation:
         """At one value of the sweep.  Raises `TimingError`."""
         assert self.sweep is not None
         if self.sweep.word == MACHINE:
-            return replace(self, machine=str(value)).simulation(topology, times)
-        point = change_point(self.simulation(topology, times), self.sweep, value)
+            return replace(self, machine=str(value)).simulation(topology, chip)
+        point = change_point(self.simulation(topology, chip), self.sweep, value)
         words = f"{self.sweep.word}={value if isinstance(value, str) else f'{value:g}'}"
         name = f"{point.machine.name}{', ' if self.changes else ' with '}{words}"
         return replace(point, machine=replace(point.machine, name=name))

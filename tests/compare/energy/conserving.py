@@ -22,7 +22,7 @@ from compare.report.programs import JudgedProgram
 from compare.report.rows import collective_row
 from compare.schedule.schedule import model_step
 from compare.timeline.timeline import WORK_COLUMNS, Timeline
-from meshes.devices.generations import Generation
+from meshes.devices.chip import Chip
 
 
 def check_energy(program: JudgedProgram) -> float:
@@ -36,7 +36,7 @@ def check_energy(program: JudgedProgram) -> float:
     return check_timeline(timeline, section, rows, case.topology.generation)
 
 
-def check_timeline(timeline: Timeline, section: Timing, rows: Sequence[CollectiveRow], row: Generation) -> float:
+def check_timeline(timeline: Timeline, section: Timing, rows: Sequence[CollectiveRow], row: Chip) -> float:
     """The same of a modelled timeline and its metrics."""
     chip, per_chip = coefficients(row.name), row.devices
     peaks = Peaks(flops_per_s=row.bf16_flops / per_chip, memory_bytes_per_s=row.hbm_bytes_per_s / per_chip)

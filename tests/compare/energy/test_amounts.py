@@ -14,11 +14,12 @@ from compare.energy.amounts import (
     static_amounts,
 )
 from compare.energy.coefficients import COMPONENTS, HIGH, LOW, coefficients
-from compare.energy.power_file import parse_power
+from meshes.devices.chip_file import parse_chip
+from meshes.devices.generations import GENERATIONS
 from tests.compare.timeline.build import comm, compute, steps, timeline
 
 MIB = 2**20
-CHIP = parse_power(
+CHIP = coefficients(parse_chip(
     {"energy": {
         "matrix": {"value": 0.5, "low": 0.4, "high": 0.8, "unit": "pJ/FLOP"},
         "vector": {"value": 1, "unit": "pJ/op"},
@@ -27,8 +28,8 @@ CHIP = parse_power(
         "dcn": {"value": 25, "unit": "pJ/bit"},
         "static": {"value": 80, "low": 60, "high": 100, "unit": "W"},
     }},
-    generation="v5e", name="by hand",
-)  # fmt: skip
+    GENERATIONS["v5e"], name="by hand",
+))  # fmt: skip
 
 
 def amounts(**known):

@@ -4,7 +4,7 @@ import pytest
 
 from compare.run.errors import WorkError
 from compare.run.folder.load_run import judge_run, read_run
-from compare.run.folder.timelines import POWER, build_timelines, read_power_file
+from compare.run.folder.timelines import POWER, build_timelines, read_chip_of
 from meshes.devices.generations import GENERATIONS
 from tests.places import EXAMPLE
 
@@ -32,7 +32,7 @@ def _ns(timeline, role):
 def test_constants_that_cannot_be_read_are_one_line(tmp_path):
     (tmp_path / POWER).write_text("[time.hop_s]\nvalue = 1\n")
     with pytest.raises(WorkError, match=r"power\.toml: time\.hop_s\.unit: missing; it is s$"):
-        read_power_file(tmp_path / POWER, GENERATIONS["v5e"])
+        read_chip_of(tmp_path / POWER, GENERATIONS["v5e"])
     (tmp_path / POWER).write_text("[voltage]\ngamma = 3\n")
     with pytest.raises(WorkError, match=r"power\.toml: voltage\.gamma: a number from 0 to 1, not 3$"):
-        read_power_file(tmp_path / POWER, GENERATIONS["v5e"])
+        read_chip_of(tmp_path / POWER, GENERATIONS["v5e"])
