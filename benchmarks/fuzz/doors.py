@@ -39,7 +39,7 @@ workload:
 metric_source: {traces: [json]}
 """
 
-POWER = """
+CHIP = """
 name = "our pod"
 generation = "v5e"
 [energy.static]
@@ -235,5 +235,5 @@ def long_trace() -> list[str]:
     return [trace.text()]
 
 
-def read_coefficients(path: Path) -> object:
+def read_chip_file(path: Path) -> object:
     return read_chip(path, GENERATIONS["v5e"])

@@ -133,9 +133,9 @@ def digest(path: Path) -> str:
 
 
 def format_toml(calibration: Calibration) -> str:
-    """The file that `--power` and the schedule model read."""
+    """The chip file: what `--chip` reads."""
     origin = calibration.provenance
-    lines = ["# Written by python -m compare.calibrate; docs/calibration.md says how.", ""]
+    lines = ["# A chip file, for --chip; written by python -m compare.calibrate (docs/calibration.md).", ""]
     on = f"{origin.device}, {origin.date}" if origin.date else origin.device
     lines += [f"name = {_text(origin.device)}"]
     lines += [f"generation = {_text(origin.generation)}"] if origin.generation else []

@@ -123,6 +123,6 @@ def name_unknown_key(key: str, known: Sequence[str], place: str = "") -> str:
     """`time.hop: unknown key, nearest is hop_s; known are …`: the line for a key that a table may not have."""
     from difflib import get_close_matches  # only for what is wrong
 
-    near = get_close_matches(key[:100], known, n=1, cutoff=0.5)
+    near = get_close_matches(key[:100], known, n=1, cutoff=0.7)
     nearest = f", nearest is {near[0]}" if near else ""
     return f"{place}{one_line(key, most=200)}: unknown key{nearest}; known are {', '.join(known)}"

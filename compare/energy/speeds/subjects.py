@@ -8,8 +8,9 @@ from compare.energy.core_speed import Workload, core_shares
 from compare.energy.voltage import GAMMAS, Voltage, parse_voltage
 from compare.report.programs import JudgedProgram, list_failures
 from compare.run.errors import WorkError
+from compare.run.folder.chip import find_chip
 from compare.run.folder.load_run import judge_run, read_run
-from compare.run.folder.timelines import SIMULATION, find_chip, read_simulation
+from compare.run.folder.timelines import SIMULATION, read_simulation
 from compare.schedule.hardware import Hardware, times_calibrated_on
 
 
@@ -53,19 +54,19 @@ class Subjects:
         return f"{self.voltage}{assumed}; of static power {share:.0%}{span} follow the core's voltage"
 
 
-def load_subjects(folder: Path, *, power: Path | None) -> Subjects:
+def load_subjects(folder: Path, *, chip: Path | None) -> Subjects:
     """The default programs of a run folder.  `WorkError`, one line, where none can be modelled.
 
-    power: a user's coefficients, constants and voltages; `None`: those of the folder, else the generation's.
+    chip: a user's file; `None`: that of the folder, else the generation's.
     """
     run = read_run(folder)
     if read_simulation(folder) is not None:
         raise WorkError(f"--frequency and --marginal are of a run's own machine; {folder} is simulated ({SIMULATION})")
-    chip = find_chip(folder, run.case.topology.generation, power)
+    known = find_chip(folder, run.case.topology.generation, chip)
     judged = judge_run(run)
     report = judged.report()
     by_key = {program.result.key: program for program in judged.programs}
-    hardware = Hardware.of(chip)
+    hardware = Hardware.of(known)
     programs = tuple(
         _subject(program, judged.run.titles.get(arm, arm), hardware)
         for phase, entry in report.phases.items()
@@ -76,8 +77,8 @@ def load_subjects(folder: Path, *, power: Path | None) -> Subjects:
     if not programs:
         raise WorkError("; ".join([f"{folder} has no program whose step was modelled", *failures]))
     return Subjects(
-        programs=programs, chip=coefficients(chip), voltage=parse_voltage(chip.voltage),
-        slice_name=run.case.topology.name, times_on=times_calibrated_on(chip), failures=failures,
+        programs=programs, chip=coefficients(known), voltage=parse_voltage(known.voltage),
+        slice_name=run.case.topology.name, times_on=times_calibrated_on(known), failures=failures,
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from compare.export.folder.write_folder import ExportFolder
 from compare.network.graph.expand import expand_program
 from compare.network.graph.graph import Graph
 from compare.network.machines.machine import Machine
-from compare.run.folder.timelines import find_chip
+from compare.run.folder.chip import find_chip
 from compare.schedule.hardware import Hardware
 from compare.timeline.errors import TimingError
 from compare.verdict.verdict import Verdict

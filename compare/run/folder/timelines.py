@@ -8,7 +8,6 @@ from compare.contract.floor import count_floor
 from compare.contract.useful_flops import count_useful_flops
 from compare.energy.coefficients import Coefficients, coefficients
 from compare.energy.step_energy import compare_energy, list_coefficients, measure_energy
-from compare.energy.voltage import parse_voltage
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.metadata import SourceNames
 from compare.metrics.alignment.timeline_diff import timeline_diff
@@ -27,6 +26,7 @@ from compare.report.model.report import PhaseReport, Report
 from compare.report.model.timing import Side, TimeDifference, Timing
 from compare.report.programs import JudgedProgram, Key
 from compare.run.errors import WorkError
+from compare.run.folder.chip import find_chip
 from compare.run.folder.untrusted_paths import is_inside
 from compare.run.tasks import PROFILES
 from compare.schedule.hardware import Hardware, times_calibrated_on
@@ -35,16 +35,12 @@ from compare.timeline.errors import TimingError
 from compare.timeline.timeline import WORK_COLUMNS, Timeline
 from compare.timeline.tracks.numbers import to_ratio
 from meshes.devices.chip import Chip
-from meshes.devices.chip_file import read_chip
-from meshes.process import atomic_files
 from meshes.process.documents import read_json
 from meshes.process.errors import MeshError
 from meshes.process.one_line import one_line
 
 SIMULATION = "simulation.json"
 """In a run folder, the machine on which its compiled programs are simulated (`compare.simulate RUN --out`)."""
-POWER = "power.toml"
-"""In a run folder, a user's energy coefficients (`--power FILE`); without it they are the generation's."""
 NO_JOULES = "no joules"
 MOST_STRETCHES = 20
 """Most unmatched intervals in a report."""
@@ -63,61 +59,28 @@ class Timelines:
     """What the chips of its compiled programs are taken for; `None`: there are none."""
 
 
-def build_timelines(programs: Sequence[JudgedProgram], *, folder: Path, power: Path | None = None) -> Timelines:
+def build_timelines(programs: Sequence[JudgedProgram], *, folder: Path, chip: Path | None = None) -> Timelines:
     """The timelines of all readable programs.
 
-    folder: the run folder, with the profiles of executed programs.  power: a user's coefficients and constants instead
-    of those in the folder.
+    folder: the run folder, with the profiles of executed programs.  chip: a user's file instead of the folder's.
     """
     timelines, errors = dict[Key, Timeline](), dict[Key, str]()
     simulation = read_simulation(folder)
     rows = [program.case.topology.generation for program in programs if not program.result.executed]
-    chip = find_chip(folder, rows[0], power) if rows else None
+    known = find_chip(folder, rows[0], chip) if rows else None
     for program in programs:
         if program.module is None:
             continue
         key = program.result.key
         try:
             timelines[key] = (
-                _model(program, simulation, chip)
-                if chip and not program.result.executed
+                _model(program, simulation, known)
+                if known and not program.result.executed
                 else _read_measured(program, folder)
             )
         except (TimingError, HloError, OSError) as error:
             errors[key] = one_line(str(error).replace(f"{folder}/", ""))
-    return Timelines(timelines, errors, simulation is not None, chip)
-
-
-def find_chip_file(folder: Path) -> Path | None:
-    """The copy that a run folder keeps; `None` where it has none."""
-    return folder / POWER if is_inside(folder, folder / POWER) else None
-
-
-def find_chip(folder: Path, row: Chip, given: Path | None = None) -> Chip:
-    """What the chips of a run are taken for: as a user's file says, or the one that the folder keeps, or their
-    generation.  `WorkError`."""
-    path = given or find_chip_file(folder)
-    return read_chip_of(path, row) if path else row
-
-
-def read_chip_of(path: Path, row: Chip) -> Chip:
-    """A user's file for chips of a generation.  `WorkError`, one line, where it is not for these chips."""
-    try:
-        chip = read_chip(path, row)
-        parse_voltage(chip.voltage)  # of `compare.energy`; what is wrong there is said at once
-    except TimingError as error:
-        raise WorkError(f"{path}: {error}") from None
-    except MeshError as error:
-        raise WorkError(error) from None
-    except OSError as error:
-        raise WorkError(f"{path}: {error.strerror or error}") from None
-    return chip
-
-
-def copy_chip(path: Path, folder: Path, row: Chip) -> None:
-    """Put a user's file into a run folder.  The same errors."""
-    read_chip_of(path, row)
-    atomic_files.write_bytes(folder / POWER, path.read_bytes())
+    return Timelines(timelines, errors, simulation is not None, known)
 
 
 def read_simulation(folder: Path) -> Simulation | None:

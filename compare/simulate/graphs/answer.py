@@ -26,8 +26,8 @@ from compare.network.programs.simulation import list_exposed
 from compare.network.programs.timeline import show_timeline
 from compare.render.units import time_text
 from compare.report.programs import JudgedProgram, judge_programs, list_failures
+from compare.run.folder.chip import find_chip
 from compare.run.folder.load_run import read_run
-from compare.run.folder.timelines import find_chip
 from compare.schedule.hardware import Hardware, describe_times
 from compare.simulate.graphs.request import GraphRequest
 from compare.simulate.text import describe_machine
@@ -148,7 +148,7 @@ def _check_trace(request: GraphRequest, trace: Trace, settings: Settings) -> Non
 
 def _find_machine(word: str, *, as_astra_sim: bool, chip: Chip | None = None) -> Machine:
     if word.endswith(".toml"):
-        return read_machine(Path(word))
+        return read_machine(Path(word), chip)
     return (astra_sim_machine if as_astra_sim else tpu_machine)(word, chip=chip)
 
 
@@ -169,7 +169,7 @@ def list_run(request: GraphRequest, programs: Sequence[JudgedProgram]) -> Iterat
             log_note(f"{name} is left out: it was compiled for CPU devices")
             continue
         topology = program.case.topology
-        chip = find_chip(request.path, topology.generation, request.power)
+        chip = find_chip(request.path, topology.generation, request.chip)
         machine = _machine_of_run(request.machine, topology, chip)
         hardware = Hardware.of(chip)
         graph = expand_program(program.module, program.rows, program.case.plan, name=name, hardware=hardware)

@@ -27,6 +27,7 @@ from compare.network.machines.machine_file import MACHINE_KEYS, read_machine
 from compare.network.machines.tpu import tpu_machine
 from compare.network.machines.words import choose_algorithm
 from compare.network.programs.simulation import Simulation
+from compare.run.chip_option import add_chip
 from compare.timeline.errors import TimingError
 from meshes.devices.chip import Chip
 from meshes.process.command_line import Parser, command_parser, whole_number
@@ -73,8 +74,8 @@ class WhatIf:
     """Programs on a machine."""
 
     run: Path
-    power: Path | None
-    """A user's constants of the run's chips; `None`: those that the run folder keeps, or the generation's."""
+    chip: Path | None
+    """A user's file of the run's chips; `None`: that of the run folder, or the generation's."""
     machine: str | None
     """A file or a name; `None`: what the programs were compiled for."""
     changes: tuple[tuple[str, str], ...]
@@ -92,7 +93,7 @@ class WhatIf:
         chip: of that topology; other chips have their generation's rates.
         """
         word = self.machine or topology
-        machine = read_machine(Path(word)) if word.endswith(".toml") else tpu_machine(word, chip=chip)
+        machine = read_machine(Path(word), chip) if word.endswith(".toml") else tpu_machine(word, chip=chip)
         simulation = Simulation(machine=machine, repeat=self.repeat)
         for kind, change in self.changes:
             simulation = CHANGES[kind](simulation, *_split(change, f"--{kind}"))
@@ -175,11 +176,7 @@ def what_if_parser() -> Parser:
         "--machine", metavar="FILE|NAME",
         help="a TOML file, or a TPU slice like v6e:2x4 (default: what the programs were compiled for)",
     )  # fmt: skip
-    parser.add_argument(
-        "--power", metavar="FILE", type=Path,
-        help="constants of the chips that the programs were compiled for, as TOML (docs/calibration.md; default: those "
-        "that RUN keeps, or the generation's)",
-    )  # fmt: skip
+    add_chip(parser, " (default: what the run keeps)")
     parser.add_argument(
         "--scale", metavar="WORD=X,…", action="append", default=[],
         help=f"times X: {'; '.join(f'{word}: {what}' for word, what in SCALES.items())}; compute: the speed of ranks",
@@ -217,7 +214,7 @@ def what_if_parser() -> Parser:
     )  # fmt: skip
     parser.add_argument(
         "--into", action="store_true",
-        help="write numbers and figure into RUN, and a copy of --power's file; compare.report puts them on its page",
+        help="write numbers and figure into RUN, and a copy of --chip's file; compare.report puts them on its page",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
@@ -242,7 +239,7 @@ def _read(options: argparse.Namespace) -> WhatIf:
         raise TimingError("--points belongs to --sweep")
     return WhatIf(
         run=options.run,
-        power=options.power,
+        chip=options.chip,
         machine=options.machine,
         changes=tuple(changes),
         repeat=options.repeat,

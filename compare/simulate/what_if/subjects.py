@@ -9,9 +9,9 @@ from compare.network.graph.graph import COMPUTE
 from compare.network.programs.simulation import Program, Simulation, list_exposed
 from compare.report.model.program import ProgramReport
 from compare.report.programs import JudgedProgram, list_failures
+from compare.run.folder.chip import find_chip
 from compare.run.folder.load_run import JudgedRun, judge_run, read_run
 from compare.run.folder.replace_folder import CASE
-from compare.run.folder.timelines import find_chip
 from compare.schedule.hardware import Hardware, name_slice
 from compare.timeline.errors import TimingError
 from meshes.devices.chip import Chip
@@ -82,29 +82,29 @@ class Outcome:
         return sum(self.exposed_ns[verdict] for verdict in AVOIDABLE)
 
 
-def load_subjects(folder: Path, *, power: Path | None = None) -> Subjects:
+def load_subjects(folder: Path, *, chip: Path | None = None) -> Subjects:
     """The default programs of a run folder.  `TimingError` where none can be simulated.
 
-    power: a user's file instead of the one that the folder keeps.
+    chip: a user's file instead of the one that the folder keeps.
     """
     if folder.is_dir() and not (folder / CASE).is_file():
         raise TimingError(f"{folder} holds neither a run ({CASE}) nor a Chakra trace (name.0.et, name.1.et …)")
     run = read_run(folder)
-    chip = find_chip(folder, run.case.topology.generation, power)
+    known = find_chip(folder, run.case.topology.generation, chip)
     judged = judge_run(run)
     report = judged.report()
     by_key = {program.result.key: program for program in judged.programs}
     subjects = []
     for phase, entry in report.phases.items():
         for arm, programs in entry.arms.items():
-            subject = _subject(judged, by_key, phase, programs.default, arm, chip)
+            subject = _subject(judged, by_key, phase, programs.default, arm, known)
             if subject is None:
                 continue
             cell = entry.compared_cells.get(arm)
             if cell is not None:
                 compared = programs.cell(cell)
                 if compared.totals is not None and compared.totals.framework_induced is not None:
-                    other = subject if cell == subject.cell else _subject(judged, by_key, phase, compared, arm, chip)
+                    other = subject if cell == subject.cell else _subject(judged, by_key, phase, compared, arm, known)
                     subject = replace(subject, compared=other)
             subjects.append(subject)
     failures = list_failures(program.result for program in judged.programs if not program.result.executed)

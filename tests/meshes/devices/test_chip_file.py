@@ -1,5 +1,6 @@
 """The files of the generations against the schema, and a user's file: what it replaces, and what is wrong with it."""
 
+import re
 import tomllib
 
 import pytest
@@ -60,6 +61,31 @@ def test_every_source_in_brackets_is_named_once():
     }
     assert words == {"cloud", "book", "v4", "jax", "neusim", "hbm2", "hbm3e", "talk", "trillium", "ironwood"}
     assert all(f"[{word}]" in generations.__doc__ for word in words)
+
+
+def test_the_page_lists_every_key_and_its_units():
+    page = (ROOT / "docs" / "calibration.md").read_text(encoding="utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in page.split("| table | key | unit | |")[1].split("\n\n")[0].splitlines()[2:]
+    ]
+    listed, part = {}, ""
+    for table, keys, units, _ in rows:
+        part = table.strip("`") or part
+        for key in re.findall("`([a-z0-9_]+)`", keys):
+            listed[part, key] = set(re.split("; | or ", units))
+    known = {(part, key): set(units) for part in SCHEMA for key, units in SCHEMA[part].items()}
+    assert set(listed) == set(known)
+    assert [place for place in known if not known[place] <= listed[place]] == []
+
+
+def test_the_example_of_the_page_is_a_chip_file(tmp_path):
+    page = (ROOT / "docs" / "calibration.md").read_text(encoding="utf-8")
+    text = page.split("<!-- example: chip -->\n```toml\n")[1].split("```")[0]
+    (tmp_path / "own.toml").write_text(text)
+    chip = read_chip(tmp_path / "own.toml", V5E)
+    assert chip.own == {"time.link_bytes_per_s", "energy.static"}
+    assert (chip.title, describe_times(chip)) == ("our v5e pod", "calibrated on v5e-8, June")
 
 
 def test_an_energy_is_of_a_component_and_its_unit():
