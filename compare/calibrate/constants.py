@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -19,7 +18,6 @@ from compare.energy.coefficients import (
     STATIC,
     UNITS,
     VECTOR,
-    coefficients,
 )
 from compare.timeline.arrays import Floats
 from compare.timeline.timeline import WORK_COLUMNS
@@ -38,20 +36,6 @@ TIME_UNITS: Mapping[str, str] = MappingProxyType(
         )
     }
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class TimeConstant:
-    """How a constant of the table is made of a fitted coefficient."""
-
-    unit: str
-    is_rate: bool
-    """Whether the coefficient is its inverse: seconds per byte of a constant in bytes per second."""
-
-
-TIME: Mapping[str, TimeConstant] = MappingProxyType(
-    {name: TimeConstant(unit, is_rate=unit.endswith("/s")) for name, unit in TIME_UNITS.items()}
-)
 """Of one device.  `dispatch_s` is the host's, for each call of a program; the others are those of docs/model.md."""
 MOST_TIMES = 10.0
 """A constant that is more than so many times off from a chip's is a wrong unit, or another chip."""
@@ -86,7 +70,9 @@ def time_terms(windows: pd.DataFrame) -> Terms:
         "dcn_launch_s": column["dcn_transfers"],
         "dcn_bytes_per_s": column["dcn_bytes"] / chips,
     }
-    return _terms(tuple(TIME), np.stack([amounts[name] for name in TIME], axis=1), core=_CORE, memory=_MEMORY)
+    return _terms(
+        tuple(TIME_UNITS), np.stack([amounts[name] for name in TIME_UNITS], axis=1), core=_CORE, memory=_MEMORY
+    )
 
 
 def _terms(
@@ -104,15 +90,15 @@ def list_unusual(estimates: Sequence[Estimate], generation: str) -> list[str]:
     """
     if generation not in GENERATIONS:
         return []
-    row, chip = GENERATIONS[generation], coefficients(generation).of
+    row = GENERATIONS[generation]
     sheet: dict[str, float | None] = {
         "matrix_flops_per_s": row.bf16_flops / row.devices, "memory_bytes_per_s": row.hbm_bytes_per_s / row.devices,
         "link_bytes_per_s": row.ici_link_bytes_per_s, "cycle_factor": 1.0,
     }  # fmt: skip
     known = {name: ("data sheet's", value, value) for name, value in sheet.items() if value}
     for name, unit in ENERGY_UNITS.items():
-        factor = UNITS[name][chip[name].unit] / UNITS[name][unit]
-        known[name] = ("table's", chip[name].low * factor, chip[name].high * factor)
+        factor = UNITS[name][row.energy[name].unit] / UNITS[name][unit]
+        known[name] = ("table's", row.energy[name].low * factor, row.energy[name].high * factor)
     units = {**ENERGY_UNITS, **TIME_UNITS}
     lines = []
     for each in estimates:
@@ -148,7 +134,7 @@ def convert_energy(estimate: Estimate) -> Estimate:
 
 def convert_time(estimate: Estimate) -> Estimate | None:
     """Seconds per unit of work -> a rate where the constant is one; `None` for a rate without bound."""
-    if not TIME[estimate.name].is_rate:
+    if not TIME_UNITS[estimate.name].endswith("/s"):
         return estimate
     if estimate.value <= 0:
         return None

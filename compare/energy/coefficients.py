@@ -4,14 +4,12 @@ docs/energy.md says how each figure of the generations was derived.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 
 from compare.timeline.arrays import Floats
-from meshes.devices.chip import Chip, Figure
-from meshes.devices.generations import generation
+from meshes.devices.chip import Chip
 
 MATRIX, VECTOR, MEMORY, ICI, DCN, STATIC = "matrix", "vector", "memory", "ici", "dcn", "static"
 
@@ -35,32 +33,12 @@ COMPONENTS = tuple(UNITS)
 BOUNDS = VALUE, LOW, HIGH = "value", "low", "high"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coefficients:
-    """The coefficients of one chip."""
-
-    name: str
-    """The generation, or the name of a user's file."""
-    of: Mapping[str, Figure]
-    """Every one of COMPONENTS."""
-    core_share: Figure
-    """Of the static power, what is on the core's supply and follows its voltage; the rest never does."""
-    calibrated_on: str = ""
-    """The device on which they were calibrated; empty where they were not."""
-
-    def rates(self, bound: str = VALUE) -> Floats:
-        """Joules per unit of what is counted, in the order of COMPONENTS; bound: VALUE, LOW or HIGH."""
-        rows = ((name, self.of[name]) for name in COMPONENTS)
-        return np.array([getattr(row, bound) * UNITS[name][row.unit] for name, row in rows])
+def joule_rates(chip: Chip, bound: str = VALUE) -> Floats:
+    """Joules per unit of what is counted, in the order of COMPONENTS; bound: VALUE, LOW or HIGH."""
+    rows = ((name, chip.energy[name]) for name in COMPONENTS)
+    return np.array([getattr(row, bound) * UNITS[name][row.unit] for name, row in rows])
 
 
-def coefficients(chip: Chip | str) -> Coefficients:
-    """Those of a chip, or of the generation with this name."""
-    if isinstance(chip, str):
-        chip = generation(chip)
-    return Coefficients(
-        name=chip.title,
-        of=MappingProxyType({component: chip.energy[component] for component in COMPONENTS}),
-        core_share=chip.energy["core_share"],
-        calibrated_on=chip.calibrated_on if chip.own_of("energy") else "",
-    )
+def energy_calibrated_on(chip: Chip) -> str:
+    """The device on which a user's coefficients were calibrated; empty where the generation's stand."""
+    return chip.calibrated_on if chip.own_of("energy") else ""

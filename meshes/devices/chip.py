@@ -8,13 +8,13 @@ from dataclasses import dataclass
 class Figure:
     """A number of a chip.  low ≤ value ≤ high, in `unit`."""
 
+    unit: str
     value: float
     low: float
     high: float
-    unit: str
     source: str
     standing: str
-    """How well it is known: measured, published, derived or assumed."""
+    """`measured`, `published`, `derived` or `assumed`."""
 
 
 Figures = Mapping[str, Figure]

@@ -24,6 +24,8 @@ NAMES = ("v5e", "v6e", "v4", "v5p", "tpu7x")
 
 
 class _Generations(Mapping[str, Chip]):
+    """Read one by one, as they are asked for."""
+
     def __getitem__(self, name: str) -> Chip:
         return _read(name)
 
@@ -32,9 +34,6 @@ class _Generations(Mapping[str, Chip]):
 
     def __len__(self) -> int:
         return len(NAMES)
-
-    def __contains__(self, name: object) -> bool:
-        return name in NAMES
 
 
 GENERATIONS = _Generations()

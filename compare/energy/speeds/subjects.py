@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from compare.energy.coefficients import Coefficients, coefficients
+from compare.energy.coefficients import energy_calibrated_on
 from compare.energy.core_speed import Workload, core_shares
 from compare.energy.voltage import GAMMAS, Voltage, parse_voltage
 from compare.report.programs import JudgedProgram, list_failures
@@ -12,6 +12,7 @@ from compare.run.folder.chip import find_chip
 from compare.run.folder.load_run import judge_run, read_run
 from compare.run.folder.timelines import SIMULATION, read_simulation
 from compare.schedule.hardware import Hardware, times_calibrated_on
+from meshes.devices.chip import Chip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,20 +31,18 @@ class Subjects:
     """The programs of a run, and what their chips are taken for."""
 
     programs: tuple[Subject, ...]
-    chip: Coefficients
+    chip: Chip
     voltage: Voltage
     slice_name: str
-    times_on: str
-    """Where the time constants were calibrated; empty: they are the generation's."""
     failures: tuple[str, ...] = ()
     """A line for each compiled program of the run that could not be read."""
 
     @property
     def basis(self) -> str:
         """`Modelled for v5e:2x4 with the coefficients of v5e, not measured`."""
-        on = [on for on in dict.fromkeys((self.times_on, self.chip.calibrated_on)) if on]
+        on = [on for on in dict.fromkeys((times_calibrated_on(self.chip), energy_calibrated_on(self.chip))) if on]
         calibrated = f", calibrated on {' and '.join(on)}" if on else ""
-        return f"Modelled for {self.slice_name} with the coefficients of {self.chip.name}{calibrated}, not measured"
+        return f"Modelled for {self.slice_name} with the coefficients of {self.chip.title}{calibrated}, not measured"
 
     @property
     def voltage_words(self) -> str:
@@ -77,8 +76,8 @@ def load_subjects(folder: Path, *, chip: Path | None) -> Subjects:
     if not programs:
         raise WorkError("; ".join([f"{folder} has no program whose step was modelled", *failures]))
     return Subjects(
-        programs=programs, chip=coefficients(known), voltage=parse_voltage(known.voltage),
-        slice_name=run.case.topology.name, times_on=times_calibrated_on(known), failures=failures,
+        programs=programs, chip=known, voltage=parse_voltage(known.voltage), slice_name=run.case.topology.name,
+        failures=failures,
     )  # fmt: skip
 
 

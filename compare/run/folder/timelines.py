@@ -6,7 +6,6 @@ from pathlib import Path
 
 from compare.contract.floor import count_floor
 from compare.contract.useful_flops import count_useful_flops
-from compare.energy.coefficients import Coefficients, coefficients
 from compare.energy.step_energy import compare_energy, list_coefficients, measure_energy
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.metadata import SourceNames
@@ -137,15 +136,15 @@ def add_times(report: Report, programs: Sequence[JudgedProgram], times: Timeline
     programs: all those of one phase, or of several; other phases stay as they are.
     """
     by_key = {program.result.key: program for program in programs}
-    phases, costs = dict(report.phases), coefficients(times.chip) if times.chip else None
+    phases = dict(report.phases)
     for name in dict.fromkeys(program.result.phase for program in programs):
         phase = report.phases[name]
         arms = {arm: _with_times(arm_programs, arm, name, by_key, times) for arm, arm_programs in phase.arms.items()}
         differences = _differences(name, phase, times.by_key, axes=tuple(report.mesh.groups))
-        of_energy = _energy_difference(arms, phase.compared_cells, costs)
+        of_energy = _energy_difference(arms, phase.compared_cells, times.chip)
         phases[name] = replace(phase, arms=arms, time_differences=differences, energy_difference=of_energy)
     has_energy = any(program.energy for phase in phases.values() for arm in phase.arms.values() for program in arm)
-    model = list_coefficients(costs) if costs and has_energy else None
+    model = list_coefficients(times.chip) if times.chip and has_energy else None
     return replace(report, phases=phases, energy_model=model)
 
 
@@ -223,13 +222,13 @@ def _energy(program: JudgedProgram, entry: ProgramReport, timing: Timing, times:
         return None
     case, chip = program.case, times.chip
     return measure_energy(
-        times.by_key[program.result.key], timing, verdict_shares(entry.collectives), coefficients(chip),
+        times.by_key[program.result.key], timing, verdict_shares(entry.collectives), chip,
         per_chip=chip.devices, peaks=_peaks(chip), tokens=case.batch * (case.seq if case.phase == "prefill" else 1),
     )  # fmt: skip
 
 
 def _energy_difference(
-    arms: Mapping[str, ArmPrograms], cells: Mapping[str, str], chip: Coefficients | None
+    arms: Mapping[str, ArmPrograms], cells: Mapping[str, str], chip: Chip | None
 ) -> EnergyDifference | None:
     """Of the compared programs, the second less the first; `None` unless two have an energy."""
     energies = {

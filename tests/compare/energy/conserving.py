@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from compare.energy.coefficients import COMPONENTS, UNITS, coefficients
+from compare.energy.coefficients import COMPONENTS, UNITS, joule_rates
 from compare.energy.step_energy import measure_energy
 from compare.metrics.section import build_section
 from compare.metrics.verdicts import verdict_shares
@@ -38,17 +38,17 @@ def check_energy(program: JudgedProgram) -> float:
 
 def check_timeline(timeline: Timeline, section: Timing, rows: Sequence[CollectiveRow], row: Chip) -> float:
     """The same of a modelled timeline and its metrics."""
-    chip, per_chip = coefficients(row.name), row.devices
+    chip, per_chip = row, row.devices
     peaks = Peaks(flops_per_s=row.bf16_flops / per_chip, memory_bytes_per_s=row.hbm_bytes_per_s / per_chip)
     energy = measure_energy(timeline, section, verdict_shares(rows), chip, per_chip=per_chip, peaks=peaks, tokens=1)
     assert energy is not None
     weights = timeline.events["device"].map({device: len(alike) for device, alike in timeline.stands_for.items()})
     by_hand = {
         name: rate * math.fsum(timeline.events[column].to_numpy() * weights.to_numpy())
-        for name, column, rate in zip(COMPONENTS, WORK_COLUMNS, chip.rates(), strict=False)
+        for name, column, rate in zip(COMPONENTS, WORK_COLUMNS, joule_rates(chip), strict=False)
     }
     chips = timeline.num_devices / per_chip
-    by_hand["static"] = chip.of["static"].value * chips * float(timeline.steps["duration_ns"].iloc[0]) / 1e9
+    by_hand["static"] = chip.energy["static"].value * chips * float(timeline.steps["duration_ns"].iloc[0]) / 1e9
     total = math.fsum(by_hand.values())
     assert energy.step_j == pytest.approx(total, rel=1e-9)
     for name, joules in by_hand.items():
@@ -58,7 +58,9 @@ def check_timeline(timeline: Timeline, section: Timing, rows: Sequence[Collectiv
         assert min(parts.values()) >= 0
     exposed = {name: times.exposed_ns or 0 for name, times in section.by_verdict.items()}
     of_networks = by_hand["ici"] + by_hand["dcn"]
-    beside = chip.of["static"].value * chips * sum(exposed[name] for name in ("inherent", "inflated", "induced")) / 1e9
+    beside = (
+        chip.energy["static"].value * chips * sum(exposed[name] for name in ("inherent", "inflated", "induced")) / 1e9
+    )
     if not section.by_verdict["unknown"].communication_ns:
         assert energy.by_verdict_j["rest"] == pytest.approx(total - of_networks - beside, rel=1e-6)
     windows = np.array(energy.power_w) * energy.window_ns / 1e9

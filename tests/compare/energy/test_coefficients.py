@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.energy.coefficients import HIGH, coefficients
+from compare.energy.coefficients import HIGH, joule_rates
 from meshes.devices.generations import GENERATIONS
 from tests.places import ROOT
 
@@ -30,7 +30,7 @@ MEASURED_V4 = {"idle": 90, "least": 121, "mean": 170, "most": 192}
 
 def draw(name, *, arithmetic, memory, bound="value"):
     """W of a chip at these shares of its rates."""
-    chip, row = coefficients(name).rates(bound), GENERATIONS[name]
+    chip, row = joule_rates(GENERATIONS[name], bound), GENERATIONS[name]
     return chip[5] + arithmetic * row.bf16_flops * chip[0] + memory * row.hbm_bytes_per_s * chip[2]
 
 
@@ -47,7 +47,7 @@ def per_flop(name, bound="value"):
 @pytest.mark.parametrize("name", WATTS)
 def test_the_figures_are_neusims_watts_by_the_data_sheets_rates(name):
     arrays, memory, vector, clock, hbm, ici = WATTS[name]
-    chip, row = coefficients(name).of, GENERATIONS[name]
+    chip, row = GENERATIONS[name].energy, GENERATIONS[name]
     full = 1e12 * (arrays + memory) / row.bf16_flops
     if name in ("v4", "v5e", "v5p"):
         assert chip["matrix"].high == pytest.approx(full, abs=0.006)
@@ -64,7 +64,7 @@ def test_the_figures_are_neusims_watts_by_the_data_sheets_rates(name):
 def test_the_share_of_static_power_on_the_cores_rail_is_neusims(name):
     """Arrays, vector units and their memory; at least without that memory, at most with what it calls other."""
     units, memory, other, outside = STATIC_WATTS[name]
-    total, share = units + memory + other + outside, coefficients(name).core_share
+    total, share = units + memory + other + outside, GENERATIONS[name].energy["core_share"]
     assert share.value == pytest.approx((units + memory) / total, abs=0.006)
     assert share.low == pytest.approx(units / total, abs=0.006)
     assert share.high == pytest.approx((units + memory + other) / total, abs=0.006)
@@ -77,8 +77,8 @@ def test_v4_draws_what_google_measured():
     assert draw_products("v4") <= MEASURED_V4["most"]
     assert draw("v4", arithmetic=0.5, memory=0.5) == pytest.approx(MEASURED_V4["mean"], abs=4)
     # The low end holds even if the most was measured at both full rates.
-    chip = coefficients("v4")
-    both = chip.of["matrix"].low * 275 + 8e-3 * chip.of["memory"].value * 1200 + chip.of["static"].value
+    chip = GENERATIONS["v4"]
+    both = chip.energy["matrix"].low * 275 + 8e-3 * chip.energy["memory"].value * 1200 + chip.energy["static"].value
     assert both == pytest.approx(MEASURED_V4["most"], abs=2)
 
 
@@ -98,7 +98,7 @@ def test_v5es_static_power_is_below_v4s_which_has_twice_its_cores():
     """
     units, memory, other, _ = STATIC_WATTS["v5e"]
     outside = 6.114104803 * 4 / 6 + 25.66010324 * 819 / 2765
-    row = coefficients("v5e").of["static"]
+    row = GENERATIONS["v5e"].energy["static"]
     assert row.low == pytest.approx(units + memory / 2 + other / 2 + outside, abs=0.6)
     assert row.high == pytest.approx(units + memory + other + outside, abs=0.6)
     assert row.value == pytest.approx(90 / 192 * draw_products("v5e"), abs=0.5)
@@ -113,7 +113,7 @@ def test_v6e_and_tpu7x_are_as_much_more_efficient_as_google_says():
 
 def test_the_high_end_of_v6e_is_what_google_says_if_v5e_is_at_its_high_end():
     """As the products alone: (0.83 + 87.6 ÷ 197) ÷ 1.67 − 138.8 ÷ 918."""
-    v5e, v6e = coefficients("v5e").of, coefficients("v6e").of
+    v5e, v6e = GENERATIONS["v5e"].energy, GENERATIONS["v6e"].energy
     most = (v5e["matrix"].high + v5e["static"].high / 0.197e3) / 1.67 - v6e["static"].high / 0.918e3
     assert v6e["matrix"].high == pytest.approx(most, abs=0.006)
 
@@ -133,20 +133,20 @@ def test_the_docs_have_every_coefficient_with_its_range():
     table = {NAMES[row[0]]: row[1:6] for row in rows if row[0] in NAMES}
     assert set(table) == set(NAMES.values())
     for name, cells in table.items():
-        of = [coefficients(generation).of[name] for generation in heads]
+        of = [GENERATIONS[generation].energy[name] for generation in heads]
         assert cells == [f"{row.value:g} ({row.low:g}–{row.high:g})" for row in of]
     (shares,) = [row[1:6] for row in rows if row[0] == "on the core's rail, of static"]
-    of = [coefficients(generation).core_share for generation in heads]
+    of = [GENERATIONS[generation].energy["core_share"] for generation in heads]
     assert shares == [f"{row.value:g} ({row.low:g}–{row.high:g})" for row in of]
 
 
 def test_tpu7x_stays_below_its_share_of_a_pod():
     """10 MW for 9,216 chips, with all that is around them."""
     row = GENERATIONS["tpu7x"]
-    matrix, _, memory, *_, static = coefficients("tpu7x").rates(HIGH)
+    matrix, _, memory, *_, static = joule_rates(GENERATIONS["tpu7x"], HIGH)
     assert row.bf16_flops * matrix + row.hbm_bytes_per_s * memory + static < 10e6 / 9216
 
 
 def test_rates_are_joules_of_one_unit():
-    rates = coefficients("v5e").rates()
+    rates = joule_rates(GENERATIONS["v5e"])
     assert rates.tolist() == pytest.approx([0.35e-12, 1.73e-12, 44e-12, 17.68e-12, 200e-12, 64.0])

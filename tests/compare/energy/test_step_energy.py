@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from compare.energy.coefficients import coefficients
 from compare.energy.step_energy import TIME_ERROR, compare_energy, list_coefficients, measure_energy, spread
 from compare.metrics.section import build_section
 from compare.metrics.verdicts import verdict_shares
@@ -31,7 +30,7 @@ TABLE = {
     "dcn": {"unit": "pJ/byte", "value": 200, "low": 100, "high": 400},
     "static": {"unit": "W", "value": 100, "low": 50, "high": 200},
 }  # fmt: skip
-CHIP = coefficients(parse_chip({"energy": TABLE, "name": "by hand"}, GENERATIONS["v5e"], name=""))
+CHIP = parse_chip({"energy": TABLE, "name": "by hand"}, GENERATIONS["v5e"], name="")
 PEAKS = Peaks(flops_per_s=1e15, memory_bytes_per_s=1e12)
 GROUPS = [[0, 1, 2, 3]]
 ROWS = [

@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from compare.energy.coefficients import HIGH, LOW, UNITS, coefficients
+from compare.energy.coefficients import HIGH, LOW, UNITS, energy_calibrated_on, joule_rates
 from compare.energy.voltage import Voltage, parse_voltage
 from compare.schedule.hardware import Hardware, dcn_bytes_per_s, describe_times, times_calibrated_on
 from meshes.devices import generations
@@ -165,9 +165,9 @@ def test_a_rate_of_products_alone_calibrates_no_step():
 
 def test_a_file_without_coefficients_calibrates_none():
     time = own(time=figures(matrix_flops_per_s=2e13), **{"calibrated-on": "lab"})
-    assert coefficients(time).calibrated_on == ""
+    assert energy_calibrated_on(time) == ""
     static = own(energy={"static": {"value": 95, "unit": "W"}}, **{"calibrated-on": "lab"})
-    assert (coefficients(static).calibrated_on, times_calibrated_on(static)) == ("lab", "")
+    assert (energy_calibrated_on(static), times_calibrated_on(static)) == ("lab", "")
     assert static.energy["core_share"] == V5E.energy["core_share"]
 
 
@@ -177,12 +177,12 @@ def test_coefficients_replace_what_they_name(tmp_path):
         'calibrated-on = "v5e-8"\n[energy.static]\nvalue = 95\nlow = 90\nhigh = 101\nunit = "W"\n'
         'source = "meter"\nstanding = "measured"\n[energy.dcn]\nvalue = 240\nunit = "pJ/byte"\n'
     )
-    chip = coefficients(read_chip(path, V5E))
-    assert (chip.name, chip.calibrated_on) == ("pod", "v5e-8")
-    assert (chip.rates(LOW)[5], chip.rates()[5], chip.rates(HIGH)[5]) == (90, 95, 101)
-    assert chip.rates()[4] == chip.rates(LOW)[4] == pytest.approx(240e-12)  # without a range it has none
-    assert (chip.of["dcn"].source, chip.of["dcn"].standing) == ("pod", "assumed")
-    assert chip.of["matrix"] == coefficients("v5e").of["matrix"]
+    chip = read_chip(path, V5E)
+    assert (chip.title, energy_calibrated_on(chip)) == ("pod", "v5e-8")
+    assert (joule_rates(chip, LOW)[5], joule_rates(chip)[5], joule_rates(chip, HIGH)[5]) == (90, 95, 101)
+    assert joule_rates(chip)[4] == joule_rates(chip, LOW)[4] == pytest.approx(240e-12)  # without a range it has none
+    assert (chip.energy["dcn"].source, chip.energy["dcn"].standing) == ("pod", "assumed")
+    assert chip.energy["matrix"] == V5E.energy["matrix"]
 
 
 def test_a_voltage_is_handed_on_and_its_old_core_share_is_a_figure_of_energy(tmp_path, capsys):
@@ -191,7 +191,7 @@ def test_a_voltage_is_handed_on_and_its_old_core_share_is_a_figure_of_energy(tmp
     for _ in range(2):
         chip = read_chip(path, V5E)
     assert parse_voltage(chip.voltage) == Voltage(0.4, is_assumed=False)
-    share = coefficients(chip).core_share
+    share = chip.energy["core_share"]
     assert (share.value, share.low, share.high) == (0.3, 0.3, 0.3)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith("own.toml: core_share of [voltage] is [energy.core_share] now, a figure with value and unit")
