@@ -44,6 +44,9 @@ def describe_loss(text: str, rows: Sequence[Collective]) -> str:
     count = aside = 0
     for line in text.split("\n"):
         plain = _QUOTED.sub('""', line)
+        if plain.endswith("{") and " = " not in plain:
+            continue  # the head of a computation
+        plain = plain.partition(", backend_config=")[0]
         if '"' in plain.replace('""', "") or plain.lstrip().startswith("//"):
             return ""  # an unclosed quote: attributes and text cannot be distinguished this simply
         matches = [match[0] for match in _COLLECTIVE.finditer(plain)]

@@ -1,6 +1,7 @@
 """Run inputs one after another, and record outcomes and findings."""
 
 import faulthandler
+import logging
 import random
 import resource
 import signal
@@ -20,8 +21,10 @@ MOST_SECONDS = 20
 """An input that takes longer hangs: the seeds take a hundredth."""
 PROJECT = ("compare.", "meshes.", "docs.study.build.")
 MOST_SAID = 500
-MOST_MEMORY = 4 << 30
-"""Bytes of address space of a process that reads; what needs more is a finding (`MemoryError`)."""
+MOST_MEMORY = 8 << 30
+"""Bytes of address space of a process that reads; what needs more is a finding (`MemoryError`).
+
+DuckDB alone may use 4 GiB, and each of its threads reserves a stack."""
 
 
 class Hang(BaseException):
@@ -50,6 +53,7 @@ class Outcomes:
 
 def limit() -> None:
     """Bounds on this process: what takes more memory is a finding, and no end of the machine."""
+    logging.getLogger("wirediff").setLevel(logging.CRITICAL)  # what is said of each damaged input
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 

@@ -3,6 +3,8 @@
 import graphlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
@@ -13,6 +15,7 @@ from compare.hlo.proto.messages import Message
 from compare.timeline.errors import TimingError
 from meshes.process.one_line import quote
 
+_PIECE = 1 << 20
 MOST_NODES = 4_000_000
 """Of one file."""
 _LARGEST = 2**62
@@ -63,7 +66,8 @@ class NodeReader:
         """`OSError` where it can't be opened; `TimingError`, one line that names file and node, where it is damaged."""
         try:
             with path.open("rb") as file:
-                data = file.read(MOST_BYTES + 1)
+                # In pieces: one read of MOST_BYTES reserves as much memory for the smallest of files.
+                data = b"".join(islice(iter(partial(file.read, _PIECE), b""), MOST_BYTES // _PIECE + 1))
             if len(data) > MOST_BYTES:
                 raise ValueError(f"is larger than {MOST_BYTES:,} bytes")
             messages = unframe(data)

@@ -52,8 +52,8 @@ def _parser() -> Parser:
     )
     parser.add_argument(
         "file", metavar="FILE",
-        help="HLO text, also gzipped; - reads it from standard input; a folder written by table.save(), which records "
-        "the mesh axes; a run folder, or one program of it (RUN/jax/prefill/tpu)",
+        help="HLO text or a serialized HLO module, also gzipped; - reads it from standard input; a folder written by "
+        "table.save(), which records the mesh axes; a run folder, or one program of it (RUN/jax/prefill/tpu)",
     )  # fmt: skip
     add_axes(parser)
     add_names(parser)

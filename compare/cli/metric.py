@@ -38,13 +38,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.trace is None or not options.metric:
         parser.error("give --trace DIR and --metric NAME, or --list")
     metric = find_metric(options.metric)
+    from compare.hlo.proto.program import write_hlo_text
     from compare.metric.subject import Request, read_subject
 
     if not options.trace.exists():
         raise MetricError(f"{options.trace}: no such file or directory")
     subject = read_subject(Request(
         trace=options.trace, axes=axes_of(options), mesh=options.mesh or "",
-        hlo=read_file(options.hlo) if options.hlo else None,
+        hlo=read_file(options.hlo, binary=write_hlo_text) if options.hlo else None,
         microbatches=options.microbatches, arm=options.arm, phase=options.phase, cell=options.cell,
         likely_phase={"ttft": "prefill", "tpot": "decode"}.get(metric.name, ""),
     ))  # fmt: skip

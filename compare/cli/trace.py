@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compare.cli.options.axes_options import add_axes, axes_of, hint_axes
+from compare.hlo.proto.program import write_hlo_text
 from compare.hlo.text.files import read_file
 from meshes.process.command_line import Parser, name_command, print_json
 
@@ -58,9 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     from compare.timeline.tracks.times import measure_times
     from compare.timeline.tracks.tracks import DeviceTracks
 
-    timeline = read_profile(
-        profile_files(options.profile), axes=axes, hlo=read_file(options.hlo) if options.hlo else None
-    )
+    hlo = read_file(options.hlo, binary=write_hlo_text) if options.hlo else None
+    timeline = read_profile(profile_files(options.profile), axes=axes, hlo=hlo)
     if options.measured_power:
         timeline = add_power(timeline, read_power(options.measured_power, per_host=options.per_host))
     tracks = DeviceTracks.of(timeline)

@@ -71,7 +71,7 @@ def _partial_sums(n: Symbols, scope: str, *, source: str = MEGATRON) -> Contract
     """The sum of a row-parallel matmul's partial results: all-reduce; under sequence parallelism reduce-scatter."""
     kind = "reduce-scatter" if n.scattered else "all-reduce"
     return make_row(
-        n, scope=scope, kind=kind, axis="tp", executions=n.times, payload=n.hidden,
+        n, scope=scope, kind=kind, axis="tp", executions=n.times, payload=n.hidden, token_width=n.embed,
         formula=f"{n.times_formula} t·D·b = {n.t}·{n.embed}·{n.b}, each {n.wire_formula('tp', kind)}",
         source=SEQUENCE if n.scattered and source == MEGATRON else source,
     )  # fmt: skip
@@ -176,7 +176,7 @@ def _sample_row(n: Symbols) -> ContractRow:
     shards = n.size("tp")
     return make_row(
         n, scope="sample", kind="all-gather", axis="tp", executions=1, payload=shards * n.batch * (n.b + 4),
-        devices=n.sampling_devices(), carries=BOTH,
+        devices=n.sampling_devices(), carries=BOTH, vocab=n.vocab,
         formula=f"tp·B_local·(b+4) = {shards}·{n.batch}·({n.b}+4), {n.wire_formula('tp', 'all-gather')}"
                 f"{n.stage_text(which='last')}",
         source=GREEDY,

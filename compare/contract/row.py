@@ -56,6 +56,8 @@ class ContractRow:
     token_elements: int = 0
     """Of an exchange of experts' places: the elements of all tokens of its group, which a gather or a sum in its place
     moves; 0: unknown, and not compared."""
+    token_width: int = 0
+    """Of the sums of layers, the last of which may need some tokens alone: the elements of one token; 0: all tokens."""
     of_weights: bool = False
     """Whether it puts together weights that the plan keeps split: served by gathers of weights, and by nothing else."""
 

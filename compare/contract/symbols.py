@@ -128,6 +128,7 @@ def make_row(
     vocab: int = 0,
     sums: tuple[tuple[str, int], ...] = (),
     token_elements: int = 0,
+    token_width: int = 0,
 ) -> ContractRow:
     """A row whose payload these devices send (`None`: all); its wire bytes are the mean over all devices."""
     num_devices = n.num_devices
@@ -140,5 +141,5 @@ def make_row(
         source=source,
         network=n.networks[axis], carries=carries, float_bytes=n.b if float_bytes is None else float_bytes,
         devices=None if sending_share == 1 else devices, ticks=n.m + idle, idle_ticks=idle, hops=hops, vocab=vocab,
-        sums=sums, token_elements=token_elements,
+        sums=sums, token_elements=token_elements, token_width=token_width,
     )  # fmt: skip

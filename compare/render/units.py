@@ -110,11 +110,16 @@ def ratio_text(ratio: float | None, qualifier: str = "") -> str:
     return f"{qualifier} {number} ×".strip()
 
 
+_QUALIFIED = {"upper-bound": ("at most ", ""), "stated": ("", " by the compiler's word")}
+"""`executions_are` -> what stands before the number and behind it."""
+
+
 def times_text(executions: int | None, executions_are: str = "exact") -> str:
-    """`80 ×`, `at most 80 ×`; `? ×` where a trip count is unknown."""
+    """`80 ×`, `at most 80 ×`, `80 × by the compiler's word`; `? ×` where a trip count is unknown."""
     if executions is None:
         return "? ×"
-    return f"{'at most ' if executions_are == 'upper-bound' else ''}{executions:,} ×"
+    before, behind = _QUALIFIED.get(executions_are, ("", ""))
+    return f"{before}{executions:,} ×{behind}"
 
 
 def axes_text(axes: str) -> str:

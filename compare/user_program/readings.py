@@ -7,6 +7,7 @@ from pathlib import Path
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.collectives.pre_partitioning import check_partitioned
+from compare.hlo.proto.program import write_hlo_text
 from compare.hlo.text.files import read_file
 from compare.hlo.text.metadata import SourceNames
 from compare.hlo.text.module import Module, read
@@ -56,7 +57,7 @@ def _is_cell(path: Path) -> bool:
 def read_program(path: str, *, axes: Mapping[str, int], names: SourceNames) -> Reading:
     """A file (`-`: standard input), or a folder of `table.save`.  `ValueError`, one line, for anything else."""
     if not is_saved(Path(path)):
-        module = read_file(path)
+        module = read_file(path, binary=write_hlo_text)
         check_partitioned(module)
         rows = tuple(collectives(module, axes, names=names))
         return Reading(module=module, rows=rows, axes=axes, names=names)

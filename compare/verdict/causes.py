@@ -13,6 +13,7 @@ from typing import NamedTuple
 from compare.contract.row import ContractRow
 from compare.verdict import inflation
 from compare.verdict.operand_traffic import CACHE, WEIGHT, OperandTraffic, is_float
+from compare.verdict.row_elements import SUMS
 
 KIBIBYTE = 1024
 
@@ -137,7 +138,7 @@ INDUCED = (
     Induced(
         name="logits-gather",
         holds=lambda traffic: traffic.operand.scope in ("head", "sample") and is_float(traffic.operand.dtype)
-        and traffic.collective.reducer not in ("maximum", "minimum"),
+        and not _is_statistic(traffic),
         sentence="full logits are communicated where the argmax of each shard would do",
         remedy="keep the logits sharded over the vocabulary, and take the argmax of each shard first",
     ),
@@ -178,6 +179,15 @@ def _is_decision(traffic: OperandTraffic) -> bool:
     """Whether it carries one predicate per device; more than that is a mask, which is data."""
     members = max(map(len, traffic.collective.groups), default=1)
     return traffic.operand.dtype == "pred" and prod(traffic.operand.shape) <= members
+
+
+def _is_statistic(traffic: OperandTraffic) -> bool:
+    """Of logits: a maximum or minimum, or a sum in which no dim is the vocabulary's or a shard's, such as softmax's."""
+    if traffic.collective.reducer in ("maximum", "minimum"):
+        return True
+    shards = range(1, prod(traffic.sizes.values()) + 1)
+    is_sum = traffic.collective.kind in SUMS and not traffic.operand.zero_elsewhere
+    return bool(traffic.vocab) and is_sum and not {traffic.vocab // n for n in shards} & set(traffic.operand.shape)
 
 
 def induced_cause(traffic: OperandTraffic) -> str:

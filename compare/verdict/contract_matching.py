@@ -7,8 +7,14 @@ from math import prod
 
 from compare.contract.row import TABLES, ContractRow
 from compare.verdict.operand_traffic import CACHE, WEIGHT, OperandTraffic, senders
+from compare.verdict.permutes import (
+    carries_one_part,
+    carries_whole_sum,
+    is_hand_written,
+    make_together,
+    without_loose_permutes,
+)
 from compare.verdict.row_elements import (
-    EXCHANGES,
     SUMS,
     carries_numbers_of,
     count_elements,
@@ -55,11 +61,19 @@ class ContractMatch:
 def match_contract(operands: Sequence[OperandTraffic], contract: Sequence[ContractRow]) -> ContractMatch:
     """For each operand the index of the contract row that it satisfies, or `None`."""
     matches = _keep_parts([_row_of(traffic, contract) for traffic in operands], operands, contract)
-    scatters = [(index, row) for index, row in enumerate(matches) if row is not None and is_scatter(operands[index])]
+    scatters = [
+        (index, row)
+        for index, row in enumerate(matches)
+        if row is not None and is_scatter(operands[index], contract[row])
+    ]
     gathers = [index for index, traffic in enumerate(operands) if traffic.collective.scattered_by]
     completed = {
         index: row for index in gathers if (row := _completed_row(index, operands, scatters, contract)) is not None
     }
+    for row in set(completed.values()):
+        hops = [index for index, of in completed.items() if of == row and is_plain_permute(operands[index])]
+        if not make_together([operands[index] for index in hops], contract[row]):
+            completed = {index: of for index, of in completed.items() if index not in hops}
     return ContractMatch(tuple(completed.get(index, row) for index, row in enumerate(matches)), frozenset(completed))
 
 
@@ -70,30 +84,11 @@ def _keep_parts(
     kept = list(matches)
     for row in {row for row in matches if row is not None and not contract[row].of_weights}:
         candidates = [(index, operands[index]) for index, served in enumerate(matches) if served == row]
-        found = find_parts(_without_lone_permutes(candidates, contract[row]), contract[row])
+        found = find_parts(without_loose_permutes(candidates, contract[row]), contract[row])
         for index, _ in candidates:
             if index not in found:
                 kept[index] = None
     return kept
-
-
-def _without_lone_permutes(
-    candidates: Sequence[tuple[int, OperandTraffic]], row: ContractRow
-) -> list[tuple[int, OperandTraffic]]:
-    """Without the permutes that are no exchange: between them each member must send to each other."""
-    if row.kind not in (*EXCHANGES, *SUMS):
-        return list(candidates)
-    permutes = [traffic for _, traffic in candidates if is_plain_permute(traffic)]
-    pairs = {
-        pair
-        for traffic in permutes
-        for pair in traffic.collective.mesh_groups or traffic.collective.groups
-        if pair[0] != pair[1]
-    }
-    members = prod(permutes[0].sizes[axis] for axis in row.axes.split(",")) if permutes else 0
-    if len(pairs) == len({source for source, _ in pairs}) * (members - 1):
-        return list(candidates)
-    return [(index, traffic) for index, traffic in candidates if not is_plain_permute(traffic)]
 
 
 def _row_of(traffic: OperandTraffic, contract: Sequence[ContractRow]) -> int | None:
@@ -140,6 +135,7 @@ def _can_satisfy(traffic: OperandTraffic, row: ContractRow) -> bool:
     kind_fits = (
         _is_equivalent_kind(traffic, row)
         or _is_scatter_by_exchange(traffic, row)
+        or is_hand_written(traffic, row)  # of enough of them, which `_keep_parts` counts
         or _is_broadcast(traffic, row)
         or is_added_up(traffic, row)
     ) and not _cannot_be_sum(traffic, row)
@@ -155,23 +151,14 @@ def _can_satisfy(traffic: OperandTraffic, row: ContractRow) -> bool:
 def _is_equivalent_kind(traffic: OperandTraffic, row: ContractRow) -> bool:
     if traffic.collective.form == "windowed-einsum":
         return row.kind in _WINDOWED or row.hops > 0
-    if traffic.collective.kind == "collective-permute" and row.kind in EXCHANGES:
-        return True  # n − 1 of them, which `_keep_parts` counts
     return traffic.collective.kind in _EQUIVALENT.get(row.kind, {row.kind})
 
 
 def _is_scatter_by_exchange(traffic: OperandTraffic, row: ContractRow) -> bool:
-    """An all-to-all of all partial sums, added up by the receiver, is a reduce-scatter: the first half of a sum.
-
-    So are permutes of one member's part each, from each member to each other, which `_keep_parts` counts.
-    """
+    """An all-to-all of all partial sums, added up by the receiver, is a reduce-scatter: the first half of a sum."""
     is_step = traffic.collective.axes != row.axes  # over slices: what becomes of it is not looked at
-    if row.kind not in SUMS or not (traffic.operand.added_up or is_step):
-        return False
-    if is_plain_permute(traffic):
-        members = prod(traffic.sizes[axis] for axis in row.axes.split(","))
-        return count_elements(traffic, row) * members == row.elements
-    return traffic.collective.kind == "all-to-all" and traffic.collective.payload_bytes == row.payload_bytes
+    is_sum = row.kind in SUMS and (traffic.operand.added_up or is_step)
+    return is_sum and traffic.collective.kind == "all-to-all" and traffic.collective.payload_bytes == row.payload_bytes
 
 
 def is_added_up(traffic: OperandTraffic, row: ContractRow) -> bool:
@@ -243,10 +230,10 @@ def _is_logits(traffic: OperandTraffic, row: ContractRow) -> bool:
     return bool(row.vocab) and row.vocab in traffic.operand.shape and elements > hidden
 
 
-def is_scatter(traffic: OperandTraffic) -> bool:
+def is_scatter(traffic: OperandTraffic, row: ContractRow) -> bool:
     """Whether it is a reduce-scatter, the all-to-all or a permute of one, or a hop of a windowed einsum."""
     if is_plain_permute(traffic):
-        return traffic.operand.added_up
+        return traffic.operand.added_up and not carries_whole_sum(traffic, row)
     return traffic.collective.kind in _SCATTERING_KINDS or traffic.collective.form == "windowed-einsum"
 
 
@@ -259,16 +246,22 @@ def _completed_row(
     scatters: (index of the operand, index of the row that it satisfies).
     """
     gather = operands[index]
-    if gather.collective.kind != "all-gather" or gather.roles & {WEIGHT, CACHE}:
+    is_hop = is_plain_permute(gather) and not gather.operand.added_up
+    if not (gather.collective.kind == "all-gather" or is_hop) or gather.roles & {WEIGHT, CACHE}:
         return None
     candidates = [
         (_nearness(index, scatter, operands), row)
         for scatter, row in scatters
         if operands[scatter].collective.name in gather.collective.scattered_by and contract[row].kind == "all-reduce"
         and _runs_over(gather, contract[row]) and _carries(gather, contract[row])
-        and _has_all_elements(gather, contract[row])
+        and _gathers_all_elements(gather, contract[row])
     ]  # fmt: skip
     return max(candidates)[1] if candidates else None
+
+
+def _gathers_all_elements(gather: OperandTraffic, row: ContractRow) -> bool:
+    """All, or as one hop of several one member's part."""
+    return carries_one_part(gather, row) if is_plain_permute(gather) else _has_all_elements(gather, row)
 
 
 def _nearness(gather: int, scatter: int, operands: Sequence[OperandTraffic]) -> tuple[int, bool, int]:

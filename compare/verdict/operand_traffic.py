@@ -41,6 +41,8 @@ class OperandTraffic:
     roles: frozenset[str]
     """`weight`, `cache`, `input`: the roles of the parameters that it carries; of what is computed from weights alone
     `weight`."""
+    vocab: int
+    """The vocabulary's size, as the contract says it; 0: unknown."""
     every_axis: bool
     """Whether the collective runs over all axes of the mesh."""
     sizes: Mapping[str, int]
@@ -52,7 +54,7 @@ class OperandTraffic:
 
 
 def split_by_operand(
-    collective: Collective, *, sizes: Mapping[str, int], roles: Mapping[int, str]
+    collective: Collective, *, sizes: Mapping[str, int], roles: Mapping[int, str], vocab: int = 0
 ) -> Iterator[OperandTraffic]:
     """The traffic of each operand, in order; 0 bytes where the executions are unknown.
 
@@ -69,7 +71,7 @@ def split_by_operand(
         rounded = round_half_up(so_far)
         yield OperandTraffic(
             collective=collective, operand=operand, exact_step_bytes=step_bytes, step_bytes=rounded - previous,
-            roles=_roles(operand, roles), every_axis=all_axes, sizes=sizes,
+            roles=_roles(operand, roles), vocab=vocab, every_axis=all_axes, sizes=sizes,
         )  # fmt: skip
         previous = rounded
 

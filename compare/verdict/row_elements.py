@@ -83,8 +83,9 @@ def executions_of_row(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     """How often a collective of this kind runs to make all of the row, if it carries all elements of an execution."""
     if row.hops and traffic.collective.kind != "collective-permute":
         return Fraction(row.executions, row.hops)  # a gather does what all hops do
-    if row.kind in (*EXCHANGES, *SUMS) and is_plain_permute(traffic):
-        members = prod(traffic.sizes[axis] for axis in row.axes.split(","))
+    members = prod(traffic.sizes.get(axis, 1) for axis in row.axes.split(","))
+    is_part = row.kind != "all-gather" or count_elements(traffic, row) * members <= row.elements  # else a broadcast
+    if row.kind in (*EXCHANGES, *SUMS, "all-gather") and is_plain_permute(traffic) and is_part:
         return Fraction(row.executions * (members - 1), members)  # a member sends nothing to itself
     return Fraction(row.executions)
 
@@ -97,6 +98,8 @@ def is_plain_permute(traffic: OperandTraffic) -> bool:
 def find_parts(operands: Sequence[tuple[int, OperandTraffic]], row: ContractRow) -> frozenset[int]:
     """The indices of those that make the row: each does alone, or parts do together, larger parts first.
 
+    Where all together do not, those of whole tokens are the row's.
+
     operands: with their indices, all that may serve the row but for their elements.
     """
     gathered = any(traffic.collective.kind == "all-gather" for _, traffic in operands)
@@ -107,8 +110,15 @@ def find_parts(operands: Sequence[tuple[int, OperandTraffic]], row: ContractRow)
     covered = sum((_covered(*entry, row) for entry in parts if entry[0] == 1), Fraction(0))
     found = _fill(rest, row, so_far=Fraction(0))
     if covered < 1:
-        found |= _fill(rest, row, so_far=covered)
+        found |= _fill(rest, row, so_far=covered) or {
+            index for _, index, traffic in rest if not found and _has_whole_tokens(traffic, row)
+        }
     return frozenset(whole | found)
+
+
+def _has_whole_tokens(traffic: OperandTraffic, row: ContractRow) -> bool:
+    """Whether it adds up some of the row's tokens, each whole: of a program that needs no others (its last layer's)."""
+    return bool(row.token_width) and row.token_width in traffic.operand.shape
 
 
 def _is_choice(traffic: OperandTraffic) -> bool:

@@ -67,7 +67,10 @@ def judge(
     `axes` are the mesh's, outermost first, name -> size; `roles` says which parameters of the program are
     `weight`, `cache` or `input` (by number; an unnamed one counts as a weight unless it holds integers).
     """
-    operands = [traffic for row in collectives for traffic in split_by_operand(row, sizes=axes, roles=roles or {})]
+    vocab = max((row.vocab for row in contract), default=0)
+    operands = [
+        traffic for row in collectives for traffic in split_by_operand(row, sizes=axes, roles=roles or {}, vocab=vocab)
+    ]
     match = match_contract(operands, contract)
     rows = match.rows
     is_counted = [traffic.collective.executions is not None for traffic in operands]
@@ -99,7 +102,9 @@ def judge(
             spare[row] = max(NOTHING, spare[row] - fill.overflow.get("bubble", NOTHING))
             remaining[row] -= inherent
             # An all-gather may complete an all-reduce row only up to the bytes already reduce-scattered.
-            scattered_bytes[row] += -inherent if index in match.completing else inherent * is_scatter(traffic)
+            scattered_bytes[row] += (
+                -inherent if index in match.completing else inherent * is_scatter(traffic, contract[row])
+            )
     return Judgement(
         verdicts=tuple(_verdict(row, accounts.get(id(row))) for row in collectives),
         served_bytes=tuple(row.step_wire_bytes - unserved for row, unserved in zip(contract, remaining, strict=True)),

@@ -53,6 +53,7 @@ def test_rows_are_chosen_by_value_by_list_and_by_size():
         ('{{ rows("moves").where(mesh="dp2tp4").highest("step_ns").mesh }}', "has no row with a value of step_ns"),
         ('{{ figure("circles") }}', "no figure is named circles; there are moves"),
         ("{{ wire_bytes }}", "the text cannot be filled in, line 1: 'wire_bytes' is undefined"),
+        ("{{ range(a=1, a=1) }}", "the text cannot be filled in: keyword argument repeated: a"),
         ("{% if %}", "the text cannot be filled in, line 1"),
         ("\n{{ 1 / 0 }}", "the text cannot be filled in, line 2: division by zero"),
         ("{{ 1 + 'a' }}", "the text cannot be filled in, line 1: unsupported operand"),

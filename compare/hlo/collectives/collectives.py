@@ -14,7 +14,14 @@ from compare.hlo.devices.numbering import DeviceNumbering
 from compare.hlo.emission import megascale
 from compare.hlo.emission.attribute_rules import check_attributes
 from compare.hlo.emission.emission_form import find_chain_starts, form_of, kind_of
-from compare.hlo.emission.payload import carried_arrays, payload_bytes, round_half_up, sent_bytes, total_bytes
+from compare.hlo.emission.payload import (
+    carried_arrays,
+    operands_of_arrays,
+    payload_bytes,
+    round_half_up,
+    sent_bytes,
+    total_bytes,
+)
 from compare.hlo.emission.reducer import reducer_of
 from compare.hlo.emission.shape_rules import check_shapes
 from compare.hlo.provenance.provenance import Provenance
@@ -82,14 +89,17 @@ def collectives(
 def _with_scatters(
     rows: Sequence[tuple[Site, Collective]], flow: Provenance, contract: Sequence[ExpectedCollective]
 ) -> list[Collective]:
-    """The same rows; a gather over the axes of a contract all-reduce gets the scatters that it may complete."""
+    """The same rows; a gather over the axes of a contract all-reduce gets the scatters that it may complete.
+
+    So does a permute over the axes of any sum: in a ring, several are the scatter or the gather together.
+    """
     completed = []
-    summed = {expected.axes for expected in contract if expected.kind == "all-reduce"}
-    scatters = {
-        axes: {site.item for site, row in rows if row.axes == axes and _scatters(row)} for axes in summed
-    }  # fmt: skip
+    summed = {expected.axes: expected.kind for expected in contract if expected.kind in _SUMS}
+    summed |= {expected.axes: expected.kind for expected in contract if expected.kind == "all-reduce"}
+    scatters = {axes: {site.item for site, row in rows if row.axes == axes and _scatters(row)} for axes in summed}
     for site, row in rows:
-        of_axes = scatters.get(row.axes) if row.kind == "all-gather" else None
+        may_complete = (row.kind, summed.get(row.axes)) == ("all-gather", "all-reduce")
+        of_axes = scatters.get(row.axes) if may_complete or row.kind == "collective-permute" else None
         completed.append(replace(row, scattered_by=flow.scattered_by(site, of_axes)) if of_axes else row)
     return completed
 
@@ -224,7 +234,7 @@ def _operands(
     operands: list[Operand] = []
     # Of the result: a permute brings one part, and so does each array of an all-to-all of several.
     parts = {"collective-permute": 1, "all-to-all": max(members // max(len(arrays), 1), 1)}.get(kind, members)
-    for number, (array, size) in enumerate(zip(arrays, payload, strict=True)):
+    for number, array, size in zip(operands_of_arrays(site.item, len(arrays)), arrays, payload, strict=True):
         provenance = flow.operand(site, number, scope=scope if len(arrays) == 1 else None, wanted=wanted)
         in_sum = provenance.scope in sums
         operands.append(

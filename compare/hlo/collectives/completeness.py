@@ -65,7 +65,8 @@ def _check_end(end: Instruction) -> None:
     for value in todo:
         if value[1].opcode == wanted:
             return
-        fresh = [source for source in step_through(value) or [] if source not in seen]
+        steps = [(value[0], value[1].operand(0), ())] if value[1].opcode.endswith("-update") else step_through(value)
+        fresh = [source for source in steps or [] if source not in seen]
         seen.update(fresh)
         todo += fresh
     raise end.error(f"what it ends was begun by no {wanted}")

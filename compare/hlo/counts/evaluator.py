@@ -113,6 +113,9 @@ class Evaluator:
         if opcode in ("partition-id", "replica-id") or item.target == "SliceId":
             place: Value = self._device_index(opcode).astype(integer_ops.DTYPES[integer_ops.array_of(item).dtype])
             return place.reshape((-1,) + (1,) * (lead - 1))
+        count = integer_ops.OPERANDS.get(opcode, len(item.operands))
+        if len(item.operands) != count:
+            raise item.error(f"{opcode} takes {count} operand{'s' * (count > 1)}")
         given = [self.value(frame, operand) for operand in item.operands]
         if opcode in BINARY:
             return BINARY[opcode](given[0], given[1])

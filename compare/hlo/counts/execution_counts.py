@@ -82,7 +82,7 @@ def _site(
     item: Instruction, ways: list[tuple[CallContext, _CallCount]], executions: dict["_CallCount", NDArray[np.int64]]
 ) -> Site:
     kinds = {times.are for _, times in ways}
-    are = next((kind for kind in ("unknown", "upper-bound") if kind in kinds), "exact")
+    are = next((kind for kind in ("unknown", "upper-bound", "stated") if kind in kinds), "exact")
     total = sum((executions[times] for _, times in ways[1:]), executions[ways[0][1]])
     return Site(
         item=item,
@@ -167,7 +167,8 @@ def _loop(
     trips = values.trips.count(frame, loop)
     if trips is not None and times.factor * math.prod(times.extents) * (trips + 1) > MOST_EXECUTIONS:
         trips = None
-    are = "unknown" if trips is None else times.are
+    stated = (frame, loop) in values.trips.stated and times.are == "exact"
+    are = "unknown" if trips is None else "stated" if stated else times.are
     tests = 1 if trips is None else trips + 1
     note = values.trips.notes.get((frame, loop), "")
     around = Loop(name=loop.name, trip_count=None if trips is None else tests, note=note)

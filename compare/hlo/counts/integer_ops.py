@@ -114,6 +114,10 @@ UNARY: dict[str, Callable[[Value], Value]] = {
 }  # fmt: skip
 
 
+OPERANDS = {**dict.fromkeys(BINARY, 2), **dict.fromkeys(UNARY, 1), "compare": 2, "select": 3, "clamp": 3}
+"""Opcode -> how many operands XLA's verifier demands."""
+
+
 def compare(item: Instruction, left: Value, right: Value) -> Value:
     operation = _COMPARE.get(item.attribute("direction"))
     if operation is None:

@@ -22,6 +22,7 @@ _TURNED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE
 
 MOST_STEPS = 1 << 14
 MOST_CARRIED = 8
+MOST_DIGITS = 16
 """Limits for a loop that is run step by step; beyond them its count is unknown."""
 
 
@@ -47,6 +48,8 @@ class TripCounts:
         self._values = values
         self.notes: dict[tuple[CallContext, Instruction], str] = {}
         """Why a count was rejected."""
+        self.stated: set[tuple[CallContext, Instruction]] = set()
+        """Loops whose count is the compiler's word alone: condition and body do not tell it."""
         self._counts: dict[tuple[CallContext, Instruction], int | None] = {}
 
     def count(self, frame: CallContext, loop: Instruction) -> int | None:
@@ -54,8 +57,22 @@ class TripCounts:
         key = (frame, loop)
         if key not in self._counts:
             self._counts[key] = None  # A loop whose count needs itself has none.
-            self._counts[key] = self._count(frame, loop)
+            self._counts[key] = self._read(frame, loop)
         return self._counts[key]
+
+    def _read(self, frame: CallContext, loop: Instruction) -> int | None:
+        """The count of condition and body, else what the compiler states; None where the two contradict each other."""
+        count = self._count(frame, loop)
+        known = _KNOWN.search(loop.attributes.get("backend_config", ""))
+        if known is None:
+            return count
+        if count is None:
+            self.stated.add((frame, loop))
+            return int(known[1]) if len(known[1]) < MOST_DIGITS else None
+        if (known[1].lstrip("0") or "0") != str(count):
+            self.notes[frame, loop] = f"backend_config says {known[1]} trips, condition and body say {count}"
+            return None
+        return count
 
     def _count(self, frame: CallContext, loop: Instruction) -> int | None:
         condition = frame.inside(loop, condition_of(loop))
@@ -79,10 +96,6 @@ class TripCounts:
             # The counter wraps in its integer width, if the loop ends at all; a wide one does not within these steps.
             near = not self._fits(loop, counter, start + step * MOST_STEPS)
             count = self._by_steps(frame, loop) if near else None
-        known = _KNOWN.search(loop.attributes.get("backend_config", ""))
-        if known and count is not None and (known[1].lstrip("0") or "0") != str(count):
-            self.notes[frame, loop] = f"backend_config says {known[1]} trips, condition and body say {count}"
-            return None
         return count
 
     def _fits(self, loop: Instruction, counter: tuple[int, ...], number: int) -> bool:

@@ -39,10 +39,20 @@ def carried_arrays(item: Instruction, kind: str, receive: Instruction | None) ->
         shapes = [operand.shape for operand in item.operands]
         if len(shapes) != len(split_top(item.arguments)):
             raise item.error("cannot read each of its operands")
-    carried = [_unpack(item, array) for shape in shapes for array in arrays(shape) if BITS[array.dtype]]
+    carried = [_unpack(item, array) for shape in shapes for array in _arrays_of(shape)]
     if not carried:
-        raise item.error(f"an {kind} that carries nothing")
+        raise item.error(f"{item.opcode} carries no array")
     return carried
+
+
+def _arrays_of(shape: Shape) -> list[Array]:
+    return [array for array in arrays(shape) if BITS[array.dtype]]  # no token
+
+
+def operands_of_arrays(item: Instruction, count: int) -> list[int]:
+    """For each of the arrays that it carries, the number of its operand: one may be a tuple of several."""
+    numbers = [number for number, operand in enumerate(item.operands) for _ in _arrays_of(operand.shape)]
+    return numbers if len(numbers) == count else list(range(count))
 
 
 def _unpack(item: Instruction, array: Array) -> Array:

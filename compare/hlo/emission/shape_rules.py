@@ -64,11 +64,11 @@ def _without_layout(shape: Shape) -> object:
 
 
 def _operands(item: Instruction) -> list[Array]:
-    """Of each operand its array; none where one is a tuple, or is not in the text."""
+    """Of each operand its arrays; none where one is not in the text."""
     shapes = [operand.shape for operand in item.operands]
     if len(shapes) != len(split_top(item.arguments)):
         return []
-    return [shape for shape in shapes if isinstance(shape, Array)] if all(map(_is_array, shapes)) else []
+    return [array for shape in shapes for array in arrays(shape)]
 
 
 def _results(item: Instruction, kind: str) -> list[Array]:
@@ -110,10 +110,6 @@ def _is_divided(small: tuple[int, ...], large: tuple[int, ...], *, dim: int, siz
 def _is_float(array: Array) -> bool:
     """XLA's verifier lets a compiler choose the precision of a result; libtpu writes a sum of f32 as bf16."""
     return array.dtype.startswith(("f", "bf"))
-
-
-def _is_array(shape: Shape) -> bool:
-    return isinstance(shape, Array)
 
 
 def _dims(array: Array) -> str:

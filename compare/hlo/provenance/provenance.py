@@ -323,7 +323,11 @@ class Provenance:
         return next((scope for call in wrapping if (scope := self._metadata.scope(call))), None)
 
     def scattered_by(self, site: Site, scatters: Set[Instruction]) -> tuple[str, ...]:
-        """The `scatters` that its operands derive from, with no matmul and no other collective between."""
+        """The `scatters` that its operands derive from, with no matmul and no other collective between.
+
+        Of a permute, other permutes may be: it hands on what those brought.
+        """
+        is_hop = kind_of(site.item) == "collective-permute"
         todo: list[Value] = [(frame, operand, ()) for frame in self.frames(site) for operand in site.item.operands]
         seen = set(todo)
         reached: set[Instruction] = set()
@@ -331,8 +335,10 @@ class Provenance:
             value = todo.pop()
             item = value[1]
             if is_collective(item):
-                reached |= {self._row_of(item)} & scatters
-                continue
+                made_by = self._row_of(item)
+                reached |= {made_by} & scatters
+                if made_by in scatters or not is_hop or kind_of(made_by) != "collective-permute":
+                    continue
             if item.opcode in PRODUCTS:
                 continue
             fresh = [source for source in self._made_of(value) if source not in seen]

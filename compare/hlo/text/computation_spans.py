@@ -23,6 +23,8 @@ DEFINED = re.compile(r"\n *+(?:ROOT +)?+%([A-Za-z0-9_.\-]++) = ")
 _COMMENT = re.compile(r"/\*(?!index=\d+\*/)")
 """The begin of a comment that XLA's printer does not write: it may stand between any two words."""
 _COMMENT_OR_STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*+\"|/\*.*?\*/", re.DOTALL)
+_RECOVERY = re.compile(r", origin_recovery_table=\{(?:[^\"{}]|\"(?:[^\"\\]|\\.)*+\"|\{[^{}]*\})*+\}([^\n]*)", re.DOTALL)
+"""A table of the header, over several lines, with whole modules in quotes; and what follows it on its last line."""
 _VISIBLE = re.compile(r"[^\n]")
 _HEADER = "HloModule "
 MOST_LETTERS, MOST_LINES = 1 << 27, 1 << 20
@@ -89,6 +91,7 @@ def find_spans(text: str) -> Spans:
             f"the text has {len(text):,} letters in {text.count(chr(10)):,} lines; the most that are read are "
             f"{MOST_LETTERS:,} in {MOST_LINES:,}"
         )
+    text = _without_recovery_table(text)
     text = _blank_comments(text) if _COMMENT.search(text) else text
     return _find_common(text) or _Lines(text).find()
 
@@ -96,6 +99,16 @@ def find_spans(text: str) -> Spans:
 def _blank_comments(text: str) -> str:
     """Spaces in place of each comment that is not XLA's own, line breaks kept."""
     return _COMMENT_OR_STRING.sub(lambda found: found[0] if found[0][0] == '"' else _VISIBLE.sub(" ", found[0]), text)
+
+
+def _without_recovery_table(text: str) -> str:
+    """The header without its table of modules that recover original values; line breaks are kept."""
+    begin = text.find(_HEADER)
+    at = text.find(", origin_recovery_table=", begin, text.find("\n", begin))
+    table = _RECOVERY.match(text, at) if at > 0 else None
+    if table is None:
+        return text
+    return text[: table.start()] + table[1] + "\n" * table[0].count("\n") + text[table.end() :]
 
 
 def _find_common(text: str) -> Spans | None:
@@ -214,7 +227,7 @@ class _Lines:
         numbers: list[int] = []
         inside = False
         for at, line in enumerate(self._lines):
-            if inside and at not in ends and " = " not in line and line.strip():
+            if inside and at not in ends and " = " not in line:
                 lines[-1] += " " + line.strip()
                 continue
             inside = (inside and at not in ends) or bool(_COMPUTATION.match(line))

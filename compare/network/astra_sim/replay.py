@@ -25,9 +25,12 @@ from compare.network.machines.machine import (
     Machine,
 )
 from compare.timeline.errors import TimingError
+from meshes.process.one_line import LOG
 
 MOST_MESSAGES = 10_000_000
 """Of one replay, each link of a shared ring counted: about half a minute."""
+MANY_MESSAGES = 500_000
+"""More take seconds, which a line says beforehand."""
 
 _LISTED_ENDPOINT = 10
 """Ticks; a ring over listed ranks does not know the endpoint delay (`MemBus::Transmition::Fast`)."""
@@ -64,6 +67,8 @@ def count_cycles(machine: Machine, collective: Collective, *, aware: bool = Fals
         events *= 1 + machine.num_ranks // 4
     if events > MOST_MESSAGES:
         raise TimingError(f"{events:,} messages to replay; at most {MOST_MESSAGES:,} are replayed")
+    if events > MANY_MESSAGES:
+        LOG.info("ASTRA-sim's rules play each message: %s of them, a few seconds for each million", f"{events:,}")
     for number in ranks:
         Rank(number, machine.slots).issue(chunks, tag=(0, 0), enter=stage.enter, end=partial(end, number))
     clock.run()
@@ -89,7 +94,7 @@ class Stage:
         self._machine, self._group, self._levels = machine, group, levels
         self._mail, self._timers = mail, timers
         self._rings: dict[tuple[int, int], Ring] = {}
-        self._trees: dict[tuple[Ring, bool], dict[int, Branch]] = {}
+        self._trees: dict[tuple[int, int, bool], dict[int, Branch]] = {}
 
     def count_messages(self, phase: Phase, rank: int) -> int:
         """That a rank sends in a phase, at most."""
@@ -120,9 +125,10 @@ class Stage:
         return Seat(ring, ring.index(rank), phase.step)
 
     def _branch(self, phase: Phase, rank: int) -> Branch:
-        key = self._ring(rank, phase.level), phase.root_last
+        ring = self._ring(rank, phase.level)
+        key = ring[0], phase.level, phase.root_last
         if key not in self._trees:
-            self._trees[key] = grow_tree(key[0], root_last=phase.root_last)
+            self._trees[key] = grow_tree(ring, root_last=phase.root_last)
         return self._trees[key][rank]
 
     def _ring(self, rank: int, index: int) -> Ring:

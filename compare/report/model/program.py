@@ -33,7 +33,7 @@ class CollectiveRow:
     dtype: str
     executions: int | None
     executions_are: str
-    """`exact`, `upper-bound` or `unknown`."""
+    """`exact`, `stated` (a loop whose count only the compiler states), `upper-bound` or `unknown`."""
     payload_bytes: int
     wire_bytes: int
     """One execution, mean over devices."""

@@ -145,6 +145,8 @@ def render_text(template: str, text: Text) -> str:
         return text.fill_in_numbers(environment.from_string(template).render())
     except OneLineError:
         raise
+    except SyntaxError as error:  # of Python, into which a template is compiled: its lines are not the template's
+        raise StudyError(f"the text cannot be filled in: {error.msg}") from None
     except (
         TemplateError,
         ArithmeticError,

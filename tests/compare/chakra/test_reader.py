@@ -1,6 +1,7 @@
 """Traces come in: our own come back as they were, others with either type of number; what is wrong is one line."""
 
 import json
+import tracemalloc
 
 import pytest
 
@@ -30,6 +31,16 @@ def traces(tmp_path_factory):
     place = tmp_path_factory.mktemp("export") / "traces"
     assert main([str(EXAMPLE), "--to", "chakra", "--cell", "tpu", "--out", str(place)]) == 0
     return sorted(path for path in place.iterdir() if path.is_dir())
+
+
+def test_a_small_file_takes_little_memory(tmp_path):
+    """Not the bytes of the largest that is allowed (1 GiB)."""
+    folder = write_trace(tmp_path, [[compute(1, 5)]])
+    tracemalloc.start()
+    read_trace(folder)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 32 << 20
 
 
 def test_our_own_traces_come_back_byte_for_byte(traces):

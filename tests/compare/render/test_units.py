@@ -62,6 +62,7 @@ def test_a_ratio_says_what_it_leaves_out() -> None:
 def test_executions_say_when_they_are_a_bound_or_unknown() -> None:
     assert times_text(2560) == "2,560 ×"
     assert times_text(64, "upper-bound") == "at most 64 ×"
+    assert times_text(80, "stated") == "80 × by the compiler's word"
     assert times_text(None, "unknown") == "? ×"
 
 

@@ -90,7 +90,7 @@ def test_permutes_of_partial_sums_and_a_gather_are_an_all_reduce():
     "rows",
     [
         exchange(8192),  # not added up
-        exchange(8192, added_up=True, members=[1] * 7),  # to one neighbour alone
+        exchange(8192, added_up=True, members=[1] * 7),  # to one neighbour alone, and not handed on
         exchange(8192, added_up=True, members=range(1, 7)),  # one is left out
         exchange(65_536, added_up=True, members=[1]),  # all of it, once
     ],

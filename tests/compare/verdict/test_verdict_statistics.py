@@ -221,3 +221,27 @@ def test_a_statistic_of_weights_is_no_gather_of_them():
     row = total("dp", "layer.mlp.up", 4, mesh="dp2", reducer="maximum", parameters=(3,), loops=(16,))
     judgement = judge_rows([row], contract, mesh="dp2", roles={3: "weight"})
     assert split(judgement.verdicts[0]) == (0, {"weight-gather": 16 * 8})
+
+
+def test_the_last_layer_may_sum_the_last_tokens_alone():
+    """Llama-3.2-1B, dp2tp4, 4 sequences of 512 tokens: 15 layers of 16 whole, one of 4 tokens of 2048 elements."""
+    contract = rows_of("dp2tp4", **{**LLAMA, "phases": ("prefill",)})
+    whole = total("tp", "layer.mlp.down", 4 * 512 * 2048, mesh="dp2tp4", loops=(15,), shape=(4, 512, 2048))
+    last = total("tp", "layer.mlp.down", 4 * 2048, mesh="dp2tp4", shape=(4, 1, 2048))
+    judgement = judge_rows([whole, last], contract, mesh="dp2tp4")
+    assert [split(row) for row in judgement.verdicts] == [(15 * 3 * 4 * 512 * 2048, {}), (3 * 4 * 2048, {})]
+    # A number of each token is a statistic, whatever the row lacks.
+    scale = total("tp", "layer.mlp.down", 4 * 512, mesh="dp2tp4", shape=(4, 512, 1))
+    assert judge_rows([whole, scale], contract, mesh="dp2tp4").verdicts[1].causes == {"activation-gather": 3 * 4 * 512}
+
+
+@pytest.mark.parametrize(
+    ("shape", "cause"),
+    [((4, 1), "activation-gather"), ((4, 32_064), "logits-gather"), ((4, 128_256), "logits-gather")],
+)
+def test_softmax_s_sum_in_sample_is_no_gather_of_logits(shape, cause):
+    """Of a vocabulary of 128,256 over four: a shard of it, and all, are logits, of which the parts are added up."""
+    contract = rows_of("dp2tp4", **LLAMA)
+    elements = shape[0] * shape[1]
+    row = total("tp", "sample", elements, mesh="dp2tp4", dtype="f32", shape=shape)
+    assert judge_rows([row], contract, mesh="dp2tp4").verdicts[0].causes == {cause: elements * 4 * 3 // 2}

@@ -7,6 +7,7 @@ from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.counts.integer_ops import NotUnderstood
 from compare.hlo.dataflow.call_context import CallContext
 from compare.hlo.devices.numbering import DeviceNumbering
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import read
 
 
@@ -194,3 +195,16 @@ def test_a_long_chain_of_additions_is_refused_and_not_a_crash():
     lines = ["x0 = s32[] constant(1)", *(f"x{at} = s32[] add(x{at - 1}, x{at - 1})" for at in range(1, 2000))]
     with pytest.raises(NotUnderstood):
         value(*lines)
+
+
+@pytest.mark.parametrize(
+    ("line", "takes"),
+    [
+        ("negate(a, a)", "negate takes 1 operand:"),
+        ("add(a)", "add takes 2 operands:"),
+        ("select(a, a)", "select takes 3 operands:"),
+    ],
+)
+def test_an_operation_of_other_operands_is_an_error_as_in_xla(line, takes):
+    with pytest.raises(HloError, match=f"^line 5: {takes}"):
+        value("a = s32[] constant(1)", f"r = s32[] {line}")

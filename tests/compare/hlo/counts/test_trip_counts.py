@@ -218,3 +218,12 @@ def test_a_count_that_the_compiler_contradicts_is_not_believed():
     frame = CallContext(module.entry)
     assert values.trips.count(frame, module.entry.root) is None
     assert values.trips.notes[frame, module.entry.root] == ("backend_config says 5 trips, condition and body say 6")
+
+
+def test_a_count_that_nothing_else_tells_is_the_compiler_s_word():
+    """Of a condition that reads data; the number is marked wherever it is shown."""
+    config = ', backend_config={"known_trip_count":{"n":"80"}}'
+    module = read(program(test="compare(c, d), direction=LT", config=config))
+    values, frame = Evaluator(DeviceNumbering(1, 8)), CallContext(module.entry)
+    assert values.trips.count(frame, module.entry.root) == 80
+    assert values.trips.stated == {(frame, module.entry.root)}

@@ -73,3 +73,27 @@ def test_both_readings_of_a_program_agree(path):
     text = gzip.decompress(path.read_bytes()).decode()
     line_by_line = described("\n" + text)  # a blank line before the header is not common
     assert described(text) == [(name, entry, lines, first - 1) for name, entry, lines, first in line_by_line]
+
+
+RECOVERY = """HloModule m, origin_recovery_table={
+  {"orig"} : {"orig__0"},
+  "
+    HloModule recovery, entry_computation_layout={(s32[2]{0})->s32[2]{0}}
+
+    ENTRY %recover (p: s32[2]) -> s32[2] {
+      %p = s32[2]{0} parameter(0)
+      ROOT %all-reduce.9 = s32[2]{0} all-reduce(%p), replica_groups={}
+    }
+
+  "
+}, num_partitions=2"""
+
+
+def test_modules_that_recover_values_are_no_part_of_the_program():
+    """They stand in the header, each in quotes, with computations of their own."""
+    _, _, rest = TEXT.partition("\n")
+    found = find_spans(RECOVERY + "\n" + rest)
+    assert found.header.attributes == {"num_partitions": "2"} == find_spans(TEXT).header.attributes
+    assert [(span.name, span.first - 11, span.names) for span in found.spans] == [
+        (span.name, span.first, span.names) for span in find_spans(TEXT).spans
+    ]
