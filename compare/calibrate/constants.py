@@ -9,24 +9,13 @@ import pandas as pd
 
 from compare.calibrate.fit import Estimate, Fit, Terms, fit_terms
 from compare.calibrate.windows import ESTIMATED, WORK
-from compare.energy.coefficients import (
-    COMPONENTS,
-    DCN,
-    ICI,
-    MATRIX,
-    MEMORY,
-    STATIC,
-    UNITS,
-    VECTOR,
-)
+from compare.energy.coefficients import COMPONENTS, JOULES
 from compare.timeline.arrays import Floats
 from compare.timeline.timeline import WORK_COLUMNS
 from meshes.devices.chip_file import SCHEMA
 from meshes.devices.generations import GENERATIONS
 
-ENERGY_UNITS: Mapping[str, str] = MappingProxyType(
-    {MATRIX: "pJ/FLOP", VECTOR: "pJ/op", MEMORY: "pJ/bit", ICI: "pJ/bit", DCN: "pJ/bit", STATIC: "W"}
-)
+ENERGY_UNITS: Mapping[str, str] = MappingProxyType({name: SCHEMA["energy"][name][0] for name in COMPONENTS})
 TIME_UNITS: Mapping[str, str] = MappingProxyType(
     {
         name: SCHEMA["time"][name][0]
@@ -97,7 +86,7 @@ def list_unusual(estimates: Sequence[Estimate], generation: str) -> list[str]:
     }  # fmt: skip
     known = {name: ("data sheet's", value, value) for name, value in sheet.items() if value}
     for name, unit in ENERGY_UNITS.items():
-        factor = UNITS[name][row.energy[name].unit] / UNITS[name][unit]
+        factor = JOULES[row.energy[name].unit] / JOULES[unit]
         known[name] = ("table's", row.energy[name].low * factor, row.energy[name].high * factor)
     units = {**ENERGY_UNITS, **TIME_UNITS}
     lines = []
@@ -128,7 +117,7 @@ def fit_time(windows: pd.DataFrame) -> Fit:
 
 def convert_energy(estimate: Estimate) -> Estimate:
     """Joules per unit of work -> the unit of the table."""
-    factor = UNITS[estimate.name][ENERGY_UNITS[estimate.name]]
+    factor = JOULES[ENERGY_UNITS[estimate.name]]
     return _scale(estimate, 1 / factor)
 
 

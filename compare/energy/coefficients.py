@@ -13,21 +13,12 @@ from meshes.devices.chip import Chip
 
 MATRIX, VECTOR, MEMORY, ICI, DCN, STATIC = "matrix", "vector", "memory", "ici", "dcn", "static"
 
-_PER_BYTE = {"pJ/bit": 8e-12, "pJ/byte": 1e-12}
-UNITS: Mapping[str, Mapping[str, float]] = MappingProxyType(
-    {
-        MATRIX: {"pJ/FLOP": 1e-12},
-        VECTOR: {"pJ/op": 1e-12},
-        MEMORY: _PER_BYTE,
-        ICI: _PER_BYTE,
-        DCN: _PER_BYTE,
-        STATIC: {"W": 1.0},
-    }
+JOULES: Mapping[str, float] = MappingProxyType(
+    {"pJ/FLOP": 1e-12, "pJ/op": 1e-12, "pJ/bit": 8e-12, "pJ/byte": 1e-12, "W": 1.0}
 )
-"""Component -> unit -> the joules of one unit: of a FLOP, an operation, a byte, a byte over a link of the torus, a byte
-to another slice, a second of a chip."""
+"""Unit of a coefficient -> the joules of one of what is counted: a FLOP, an operation, a byte, a second of a chip."""
 
-COMPONENTS = tuple(UNITS)
+COMPONENTS = (MATRIX, VECTOR, MEMORY, ICI, DCN, STATIC)
 """In the order of `amounts.AMOUNTS`: what is counted of a component stands in the same place there."""
 
 BOUNDS = VALUE, LOW, HIGH = "value", "low", "high"
@@ -35,8 +26,8 @@ BOUNDS = VALUE, LOW, HIGH = "value", "low", "high"
 
 def joule_rates(chip: Chip, bound: str = VALUE) -> Floats:
     """Joules per unit of what is counted, in the order of COMPONENTS; bound: VALUE, LOW or HIGH."""
-    rows = ((name, chip.energy[name]) for name in COMPONENTS)
-    return np.array([getattr(row, bound) * UNITS[name][row.unit] for name, row in rows])
+    rows = (chip.energy[name] for name in COMPONENTS)
+    return np.array([getattr(row, bound) * JOULES[row.unit] for row in rows])
 
 
 def energy_calibrated_on(chip: Chip) -> str:

@@ -14,7 +14,7 @@ from compare.energy.amounts import (
     span_of_ratio,
     static_amounts,
 )
-from compare.energy.coefficients import BOUNDS, COMPONENTS, HIGH, LOW, UNITS, VALUE, energy_calibrated_on, joule_rates
+from compare.energy.coefficients import BOUNDS, COMPONENTS, HIGH, JOULES, LOW, VALUE, energy_calibrated_on, joule_rates
 from compare.metrics.verdicts import VERDICTS
 from compare.metrics.work import Peaks
 from compare.report.model.energy import EnergyDifference, EnergyModel, StepEnergy
@@ -48,7 +48,7 @@ def list_coefficients(chip: Chip) -> EnergyModel:
 def list_rates(model: EnergyModel) -> Floats:
     """(6,): joules per unit of what is counted, by a report's coefficients."""
     rows = model.coefficients
-    return np.array([rows[name].value * UNITS[name][rows[name].unit] for name in COMPONENTS])
+    return np.array([rows[name].value * JOULES[rows[name].unit] for name in COMPONENTS])
 
 
 def measure_energy(

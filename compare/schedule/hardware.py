@@ -87,6 +87,8 @@ def times_calibrated_on(chip: Chip) -> str:
 def describe_times(chip: Chip) -> str:
     """Whose its rates are: `calibrated on our pod, June`; empty where they are the generation's."""
     own = chip.own_of("time")
+    if not own and chip.own_of("sheet"):
+        return "with its own data sheet"
     if own and own <= _OF_NO_STEP:
         return "with its own rate of kernels"
     return f"calibrated on {chip.calibrated_on}" if own and chip.calibrated_on else "calibrated" if own else ""

@@ -20,7 +20,6 @@ file that has them has the generation's.  [provenance] is for people.  Whatever 
 """
 
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -28,7 +27,7 @@ from typing import Any
 from meshes.devices.chip import Chip, Figure, Figures
 from meshes.process.documents import name_unknown_key, read_toml
 from meshes.process.errors import MeshError
-from meshes.process.one_line import log_note, quote
+from meshes.process.one_line import note_once, quote
 
 Table = Mapping[str, Any]
 
@@ -76,11 +75,8 @@ def read_chip(path: Path, base: Chip | None = None) -> Chip:
     except MeshError as error:
         raise MeshError(f"{path}: {error}") from None
     if "core_share" in table.get("voltage", {}):
-        _say_once(f"{path}: core_share of [voltage] is [energy.core_share] now, a figure with value and unit")
+        note_once(f"{path}: core_share of [voltage] is [energy.core_share] now, a figure with value and unit")
     return chip
-
-
-_say_once = cache(log_note)
 
 
 def parse_chip(table: Table, base: Chip | None = None, *, name: str) -> Chip:

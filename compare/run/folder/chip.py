@@ -1,7 +1,6 @@
 """What a run's chips are taken for: a user's file (`--chip FILE`), the copy in the run folder, or the generation."""
 
 import json
-from functools import cache
 from pathlib import Path
 
 from compare.energy.voltage import parse_voltage
@@ -13,7 +12,7 @@ from meshes.devices.chip_file import read_chip
 from meshes.process import atomic_files
 from meshes.process.documents import read_toml
 from meshes.process.errors import MeshError
-from meshes.process.one_line import log_note
+from meshes.process.one_line import note_once
 
 CHIP, OLD_CHIP = "chip.toml", "power.toml"
 """In a run folder, a copy of a user's chip file (`--chip FILE`), and its earlier name."""
@@ -25,11 +24,8 @@ def find_chip_file(folder: Path) -> Path | None:
         return folder / CHIP
     if not is_inside(folder, folder / OLD_CHIP):
         return None
-    _say_once(f"{folder / OLD_CHIP} is called {CHIP} now; compare.report {folder} renames it")
+    note_once(f"{folder / OLD_CHIP} is called {CHIP} now; compare.report {folder} renames it")
     return folder / OLD_CHIP
-
-
-_say_once = cache(log_note)
 
 
 def find_chip(folder: Path, row: Chip, given: Path | None = None) -> Chip:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from compare.energy.coefficients import COMPONENTS, UNITS, joule_rates
+from compare.energy.coefficients import COMPONENTS, JOULES, joule_rates
 from compare.energy.step_energy import measure_energy
 from compare.metrics.section import build_section
 from compare.metrics.verdicts import verdict_shares
@@ -78,7 +78,7 @@ def check_report_energy(report: dict[str, Any], events: Path) -> dict[str, int]:
     for name in WORK_COLUMNS:
         table[name] *= table["stands_for"]
     sums = table.groupby(["phase", "arm", "cell"], observed=True)[list(WORK_COLUMNS)].sum()
-    rates = [row["value"] * UNITS[name][row["unit"]] for name, row in report["energy_model"]["coefficients"].items()]
+    rates = [row["value"] * JOULES[row["unit"]] for row in report["energy_model"]["coefficients"].values()]
     held: Counter[str] = Counter()
     for (phase, arm, cell), work in sums.iterrows():
         default = report["phases"][phase]["arms"][arm]

@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from compare.energy.coefficients import HIGH, LOW, UNITS, energy_calibrated_on, joule_rates
+from compare.energy.coefficients import COMPONENTS, HIGH, JOULES, LOW, energy_calibrated_on, joule_rates
 from compare.energy.voltage import Voltage, parse_voltage
 from compare.schedule.hardware import Hardware, dcn_bytes_per_s, describe_times, times_calibrated_on
 from meshes.devices import generations
@@ -89,9 +89,8 @@ def test_the_example_of_the_page_is_a_chip_file(tmp_path):
 
 
 def test_an_energy_is_of_a_component_and_its_unit():
-    assert {key: set(units) for key, units in UNITS.items()} == {
-        key: set(units) for key, units in SCHEMA["energy"].items() if key != "core_share"
-    }
+    assert set(SCHEMA["energy"]) == {*COMPONENTS, "core_share"}
+    assert {unit for key in COMPONENTS for unit in SCHEMA["energy"][key]} == set(JOULES)
 
 
 def test_an_unknown_generation_says_which_are_known():
@@ -141,6 +140,7 @@ def test_a_data_sheet_of_ones_own_is_the_peak_of_its_chips():
     chip = own(sheet=figures(bf16_flops=4e14))
     assert (chip.bf16_flops, chip.hbm_bytes_per_s) == (4e14, V5E.hbm_bytes_per_s)
     assert Hardware.of(chip).flops_per_ns == pytest.approx(4e5)
+    assert describe_times(chip) == "with its own data sheet"
 
 
 def test_the_share_of_a_hosts_cards_is_of_a_device_or_of_a_chip_as_its_unit_says():

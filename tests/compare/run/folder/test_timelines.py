@@ -31,9 +31,6 @@ def _ns(timeline, role):
 
 
 def test_constants_that_cannot_be_read_are_one_line(tmp_path):
-    (tmp_path / CHIP).write_text("[time.hop_s]\nvalue = 1\n")
-    with pytest.raises(WorkError, match=r"chip\.toml: time\.hop_s\.unit: missing; it is s$"):
-        read_chip_of(tmp_path / CHIP, GENERATIONS["v5e"])
     (tmp_path / CHIP).write_text("[voltage]\ngamma = 3\n")
     with pytest.raises(WorkError, match=r"chip\.toml: voltage\.gamma: a number from 0 to 1, not 3$"):
         read_chip_of(tmp_path / CHIP, GENERATIONS["v5e"])
