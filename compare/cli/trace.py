@@ -14,7 +14,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(
         prog=name_command("compare.trace"),
         description="Communication time of a profile's steps, by mesh axes and kind, and how much of it compute hides; "
-        "measured power and heat, where the profile or --power has them.",
+        "measured power and heat, where the profile or --measured-power has them.",
         epilog=f"example: {name_command('compare.trace')} profile/ --axes data=2,tensor=4 --json",
     )
     parser.add_argument(
@@ -25,11 +25,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_axes(parser)
     parser.add_argument("--hlo", metavar="FILE", help="the compiled HLO text of the program, if the profile holds none")
     parser.add_argument(
-        "--power",
+        "--measured-power",
         metavar="DIR|FILE",
         type=Path,
         help="power measured meanwhile: files <metric>_<rank>.csv of Zeus (CharLLM-PPT's), joined by the wall clock",
     )
+    parser.add_renamed("--power", now="--measured-power", metavar="DIR|FILE", type=Path)
     parser.add_argument("--per-host", metavar="N", type=int, help="ranks of a host in those files")
     parser.add_argument("--json", action="store_true", help="print the means as JSON")
     options = parser.parse_args(argv)
@@ -60,8 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     hlo = read_file(options.hlo, binary=write_hlo_text) if options.hlo else None
     timeline = read_profile(profile_files(options.profile), axes=axes, hlo=hlo)
-    if options.power:
-        timeline = add_power(timeline, read_power(options.power, per_host=options.per_host))
+    if options.measured_power:
+        timeline = add_power(timeline, read_power(options.measured_power, per_host=options.per_host))
     tracks = DeviceTracks.of(timeline)
     summary = summarize_tracks(tracks)
     if options.json:

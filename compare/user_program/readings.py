@@ -109,7 +109,7 @@ def time_step(reading: Reading, *, topology: str = "") -> StepTime:
     times, key = build_timelines([reading.program], folder=reading.folder), reading.program.result.key
     if key not in times.by_key:
         raise WorkError(f"{'/'.join(key)} has no timeline: {times.errors.get(key, 'its program cannot be read')}")
-    hardware = times.hardware or Hardware.of(reading.program.case.topology.generation)
+    hardware = Hardware.of(times.chip or reading.program.case.topology.generation)
     return describe_step(
         times.by_key[key], reading.module, reading.rows, hardware=hardware, axes=reading.axes, names=reading.names
     )

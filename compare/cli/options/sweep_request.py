@@ -9,6 +9,7 @@ from compare.report.compiler_options import OPTIONS
 from compare.report.witnesses import WITNESSES
 from compare.run import scheduler
 from compare.run.arms import ARMS, DEFAULT_CONTROLS
+from compare.run.chip_option import add_chip
 from compare.run.errors import WorkError
 from compare.sweep.combination import Combination
 from compare.sweep.engines.engines import ENGINES
@@ -92,6 +93,7 @@ def _add_work(parser: Parser) -> None:
         action="store_true",
         help="also modelled energy and power of every program, kernel times, heat maps of chips (docs/energy.md)",
     )
+    add_chip(parser, "; of every case, whose report keeps a copy")
     add("--json", action="store_true", help="print sweep.json; the path of the page goes to stderr")
 
 
