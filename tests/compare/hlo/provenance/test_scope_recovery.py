@@ -197,11 +197,11 @@ condition {{
 
 AROUND = (
     "z = s32[] constant(0)",
-    "h = f32[8]{0} negate(w)" + op_name("embed"),
+    "h = f32[8]{0} negate(w)" + op_name("layer.attention.qkv"),
     "first = (s32[], f32[8]) tuple(z, h)",
     "loop = (s32[], f32[8]) while(first), condition=condition, body=body",
     "after = f32[8]{0} get-tuple-element(loop), index=1",
-    "logits = f32[8]{0} negate(after)" + op_name("head"),
+    "end = f32[8]{0} negate(after)" + op_name("layer.mlp.down"),
 )
 
 
