@@ -66,7 +66,7 @@ def test_each_weight_is_gathered_in_forward_and_again():
 
 @pytest.mark.slow
 def test_what_is_checkpointed_is_gathered_when_it_is_recomputed():
-    """The hidden activation is made again, for which the first weight comes; of the second only its gradient's input."""
+    """The hidden activation is made again, for which the first weight comes."""
     lines = training_lines(compile_step(checkpointed=True).rows)
     assert lines[1].split() == ["recomputed", "1", f"{L * GATHER:,}", "B"]
     assert lines[-2:] == [
