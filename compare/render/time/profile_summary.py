@@ -16,6 +16,7 @@ from meshes.process.one_line import plain
 
 _COLUMNS = ("count", "payload", "time", "exposed", "hidden", "waiting")
 _BAR = 30
+COPIES = "waiting for local copies"
 _NO_SHARE = 1e-6
 """A smaller share of a step is what rounding left."""
 
@@ -62,17 +63,17 @@ def _sentence(summary: TraceSummary) -> str:
 
 
 def _step_bars(times: Times) -> Iterator[Text]:
-    """Bars of compute, exposed communication and idle time, which add up to the step."""
-    step, compute, exposed = times.step_ns or 0, times.compute_ns or 0, times.exposed_ns or 0
-    parts = (
-        ("compute", compute, "green"),
-        ("exposed communication", exposed, "red"),
-        ("idle", max(step - compute - exposed, 0), "dim"),
+    """Bars of compute, waits for copies, exposed communication and idle time, which add up to the step."""
+    step, compute, exposed, copies = (
+        amount or 0 for amount in (times.step_ns, times.compute_ns, times.exposed_ns, times.copy_wait_ns)
     )
+    parts = [("compute", compute, "green"), ("exposed communication", exposed, "red")]
+    parts += [(COPIES, copies, "yellow")] if times.copy_wait_ns is not None else []
+    parts.append(("idle", max(step - compute - exposed - copies, 0), "dim"))
     for words, amount, style in parts:
         share = amount / step if step else 0
         bar = "█" * round(share * _BAR)
-        yield Text.assemble(f"  {words:<23}{time_text(amount):>9} {_percent(share):>10}  ", (bar, style))
+        yield Text.assemble(f"  {words:<24}{time_text(amount):>9} {_percent(share):>10}  ", (bar, style))
 
 
 def _table(rows: pd.DataFrame) -> Table:
