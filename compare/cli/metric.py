@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from compare.cli.options.axes_options import add_axes, axes_of
 from compare.hlo.text.files import read_file
@@ -10,7 +11,12 @@ from compare.metric.catalog import METRICS, find_metric
 from compare.metric.errors import MetricError, NotApplicable
 from meshes.process.command_line import command_parser, print_json, whole_number
 
+if TYPE_CHECKING:
+    from compare.metric.catalog import Metric
+    from compare.metric.subject import Subject
+
 NOT_APPLICABLE = -1
+ALL = "all"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -22,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add = parser.add_argument
     add("--trace", metavar="DIR", type=Path, help="a trace directory of CCL-Bench, a run folder, or any profile")
-    add("--metric", metavar="NAME", default="", help="one of --list")
+    add("--metric", metavar="NAME", default="", help="one of --list; all: every one, from one reading")
     add("--list", action="store_true", help="print every metric: unit, meaning, and where CCL-Bench's differs and why")
     add("--json", action="store_true", help="print JSON, with what the number was made of")
     add("--hlo", metavar="FILE", help="the compiled HLO text of the trace's program")
@@ -37,7 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if options.trace is None or not options.metric:
         parser.error("give --trace DIR and --metric NAME, or --list")
-    metric = find_metric(options.metric)
+    metrics = list(METRICS.values()) if options.metric == ALL else [find_metric(options.metric)]
+    likely = {"ttft": "prefill", "tpot": "decode"}.get(metrics[0].name, "") if len(metrics) == 1 else ""
     from compare.metric.subject import Request, read_subject
 
     if not options.trace.exists():
@@ -46,24 +53,45 @@ def main(argv: Sequence[str] | None = None) -> int:
         trace=options.trace, axes=axes_of(options), mesh=options.mesh or "",
         hlo=read_file(options.hlo) if options.hlo else None,
         microbatches=options.microbatches, arm=options.arm, phase=options.phase, cell=options.cell,
-        likely_phase={"ttft": "prefill", "tpot": "decode"}.get(metric.name, ""),
+        likely_phase=likely,
     ))  # fmt: skip
-    value, why_not = None, None
+    # Of all, one that needs what is not there is no error of the request.
+    refusals = (NotApplicable, MetricError) if options.metric == ALL else (NotApplicable,)
+    values = [_measure(metric, subject, refusals, as_json=options.json) for metric in metrics]
+    if options.metric == ALL:
+        _print_all(values, subject, as_json=options.json)
+    elif options.json:
+        print_json({**values[0], **_about(subject)})
+    else:
+        print(values[0]["value"])
+    return 0
+
+
+def _measure(
+    metric: "Metric", subject: "Subject", refusals: tuple[type[Exception], ...], *, as_json: bool
+) -> dict[str, object]:
+    """The number with all that it was made of; where it does not apply -1, and on stderr why."""
+    row: dict[str, object] = {"metric": metric.name, "value": NOT_APPLICABLE, "unit": metric.unit}
     try:
         value = metric.measure(subject)
-    except NotApplicable as reason:
-        why_not = str(reason)
-        print(f"{metric.name}: {why_not}", file=sys.stderr)
-    number = NOT_APPLICABLE if value is None else value.number
-    if options.json:
-        print_json({
-            "metric": metric.name, "value": number, "unit": metric.unit, "not_applicable": why_not,
-            "source": subject.timeline.source, "label": subject.timeline.label,
-            "details": {} if value is None else dict(value.details), "notes": list(subject.tracks.notes),
-        })  # fmt: skip
-    else:
-        print(number)
-    return 0
+    except refusals as reason:
+        print(f"{metric.name}: {reason}", file=sys.stderr)
+        return {**row, "not_applicable": str(reason), "details": {}}
+    details = dict(value.details) if as_json else {}
+    return {**row, "value": value.number, "not_applicable": None, "details": details}
+
+
+def _about(subject: "Subject") -> dict[str, object]:
+    return {"source": subject.timeline.source, "label": subject.timeline.label, "notes": list(subject.tracks.notes)}
+
+
+def _print_all(values: Sequence[dict[str, object]], subject: "Subject", *, as_json: bool) -> None:
+    if as_json:
+        print_json({**_about(subject), "metrics": values})
+        return
+    width = max(len(str(row["metric"])) for row in values)
+    for row in values:
+        print(f"{row['metric']:<{width}}  {row['value']!s:>22} {row['unit']}")
 
 
 def _print_list(*, as_json: bool) -> None:

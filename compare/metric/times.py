@@ -208,6 +208,8 @@ def _peak_flops(subject: Subject) -> float:
     if subject.plan is not None:
         row = subject.plan.topology.generation
         return row.bf16_flops / row.devices
+    if subject.card is None and "flops_per_s" in subject.timeline.rates:
+        return subject.timeline.rates["flops_per_s"]
     if subject.card is None:
         raise NotApplicable("the generation of the TPU is not known: no workload card, and no --mesh NAME@TOPOLOGY")
     name = str(subject.card.find("workload", "hardware", "xpu_spec", "model")).lower()

@@ -77,8 +77,10 @@ def subtract(union: Union, other: Union) -> Union:
     """What of one is not in the other."""
     if not union.starts.size or not other.starts.size:
         return union
-    between_starts, between_ends = np.append(-np.inf, other.ends), np.append(other.starts, np.inf)
-    return Union.of(*intersect(union.starts, union.ends, between_starts, between_ends))
+    begins: Times = np.append(-np.inf, other.ends)
+    stops: Times = np.append(other.starts, np.inf)
+    starts, ends = intersect(union.starts, union.ends, begins, stops)
+    return Union.of(starts, ends)
 
 
 def exposed_shares(starts: Times, ends: Times, busy: Union) -> Times:

@@ -87,8 +87,9 @@ DERIVED_COLUMNS = {"step": "int32", "hidden_ns": "float64", "exposed_ns": "float
 """Columns derived from those.
 
 step: the step in which it starts, -1 outside all.  hidden_ns: of a communication, the part in which the same device
-computes or waits for a local copy; exposed_ns: the rest.  alone_ns: the exposed part, divided evenly among communications that are exposed at
-once, so that the sum is the exposed time of the device.  0 for events that are no communication.
+computes or waits for a local copy; exposed_ns: the rest.  alone_ns: the exposed part, divided evenly among
+communications that are exposed at once, so that the sum is the exposed time of the device.  0 for events that are no
+communication.
 """
 
 STEP_COLUMNS = {"device": "int32", "step": "int32", "start_ns": "float64", "duration_ns": "float64"}
@@ -116,7 +117,7 @@ class Timeline:
     step_program: str = ""
     """The program whose executions are taken for the steps; "" where steps are marked."""
     rates: Mapping[str, float] = field(default_factory=dict)
-    """What one device can do, as the profile says: `flops_per_s`, `memory_bytes_per_s`; of no timeline that is modelled."""
+    """What one device can do, as the profile says: `flops_per_s`, `memory_bytes_per_s`."""
     unjoined_events: int = 0
     """Communications that were not joined to an instruction."""
     meters: tuple[Series, ...] = ()

@@ -1,7 +1,7 @@
 """Local copies: which operations start one or wait for it, and from which memory to which they copy.
 
-A local copy stays on one device and its host: `copy-start`, slices between memories, sends and receives of the host.  It
-runs beside the TensorCore; what stands on the device's main line is the start, and the wait for its end, the done.
+A local copy stays on one device and its host: `copy-start`, slices between memories, sends and receives of the host.
+It runs beside the TensorCore; what stands on the device's main line is the start, and the wait for its end, the done.
 """
 
 import re

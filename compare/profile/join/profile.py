@@ -16,6 +16,7 @@ from compare.profile.join.programs import ProfilePrograms, read_protos
 from compare.profile.platforms import tpu
 from compare.profile.xplane.device_events import DeviceEvents
 from compare.timeline.errors import TimingError
+from compare.timeline.programs import OUTSIDE
 from compare.timeline.timeline import COMMUNICATION, UNKNOWN, Timeline, add_overlap
 
 
@@ -97,7 +98,7 @@ def _outside(events: pd.DataFrame) -> Iterator[str]:
     comms = events[events["role"] == COMMUNICATION]
     outside = int((comms["step"] < 0).sum())
     if outside:
-        yield f"{outside} of {len(comms)} communications begin outside all steps, and count in none"
+        yield f"{outside} of {len(comms)} communications {OUTSIDE}"
 
 
 def _stands_for(devices: Sequence[int], axes: Mapping[str, int]) -> dict[int, tuple[int, ...]]:

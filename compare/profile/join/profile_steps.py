@@ -9,6 +9,7 @@ import pandas as pd
 from compare.profile.xplane.device_events import DeviceEvents
 from compare.profile.xplane.xspace import Plane, Space
 from compare.timeline.arrays import Ints
+from compare.timeline.programs import EXECUTED
 from compare.timeline.timeline import STEP_COLUMNS, UNKNOWN
 
 _MOST = 0.5
@@ -115,7 +116,7 @@ def _executed(raw: DeviceEvents) -> StepMarks | None:
     return StepMarks(
         frame=frame,
         program=str(busiest),
-        notes=(f"nothing marks steps: each execution of {busiest!r} is taken for one",),
+        notes=(f"{EXECUTED} {busiest!r} is taken for one",),
     )
 
 

@@ -34,11 +34,12 @@ RAW = {
 
 device: logical id, -1 unknown.  line, name: as in the profile.  hlo_op: the instruction's name.  module: the profile's
 name of its program, like `jit_f(0)`, "" unknown.  text: its HLO line, category: its `hlo_category`, tf_op: its
-`op_name`, source: `file:line`, source_stack: the frames that led there, a line each; "" where the profile has none.  main: on the device's main line, whose events are compute unless they are
-communication.  start_ns: from `Space.zero_ns`.  wait_ns: NaN where not shown.  run: number of the program's
-execution, -1 unknown.  flops, accessed_bytes: `model_flops`, `bytes_accessed`, NaN where not shown.  shown_bytes: of a
-collective in a trace that may be without its HLO, the bytes that it shows; else NaN.  core_energy_j: `vdd_energy_j`
-of an operation of a TensorCore; else NaN.
+`op_name`, source: `file:line`, source_stack: the frames that led there, a line each; "" where the profile has none.
+main: on the device's main line, whose events are compute unless they are communication.  start_ns: from
+`Space.zero_ns`.  wait_ns: NaN where not shown.  run: number of the program's execution, -1 unknown.  flops,
+accessed_bytes: `model_flops`, `bytes_accessed`, NaN where not shown.  shown_bytes: of a collective in a trace that may
+be without its HLO, the bytes that it shows; else NaN.  core_energy_j: `vdd_energy_j` of an operation of a TensorCore;
+else NaN.
 """
 
 

@@ -182,7 +182,9 @@ def _table(phase: str, group: str, members: Sequence[ProgramTiming]) -> Table:
             Column(heading="program", prose=True), *(Column(heading=words) for words in _TIMES.values()), *verdicts,
             *(Column(heading=words, page_only=True) for words in more),
         ),
-        rows=tuple(Row(name=timing.title, code=timing.cell, cells=tuple(_cells(timing, members))) for timing in members),
+        rows=tuple(
+            Row(name=timing.title, code=timing.cell, cells=tuple(_cells(timing, members))) for timing in members
+        ),
     )  # fmt: skip
 
 

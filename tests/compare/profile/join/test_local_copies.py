@@ -1,7 +1,7 @@
 """Waits for local copies: a kind of time beside compute, communication and idle.
 
-Profiles with the traits of public ones: host memory as `S(5)`, starts that take no time, `Async XLA Ops` on TPU:0 alone,
-slices as `async-start`.
+Profiles with the traits of public ones: host memory as `S(5)`, starts that take no time, `Async XLA Ops` on TPU:0
+alone, slices as `async-start`.
 """
 
 import pytest
@@ -28,7 +28,7 @@ def fetched(number):
 
 OFFLOAD = f"%copy-start.9 = {TO_HOST} copy-start({HBM} %fusion.2)"
 OFFLOADED = f"%copy-done.9 = {HOST} copy-done({TO_HOST} %copy-start.9)"
-SLICED = f"((s8[9000]{{0:T(1024)}}), s8[400]{{0:T(1024)S(1)}}, s32[]{{:S(2)}})"
+SLICED = "((s8[9000]{0:T(1024)}), s8[400]{0:T(1024)S(1)}, s32[]{:S(2)})"
 SLICE = f"%slice-start.3 = {SLICED} async-start(s8[9000]{{0:T(1024)}} %p), calls=%async_computation"
 SLICE_DONE = f"%slice-done.3 = s8[400]{{0:T(1024)S(1)}} async-done({SLICED} %slice-start.3)"
 UPDATED = f"(({HOST}, f32[8]{{0}}, s32[]), {HOST}, u32[]{{:S(2)}})"
@@ -46,9 +46,8 @@ def step(*, line=False):
 
     Then an all-reduce of 8 and nothing for 2.  line: whether the profiler filled the line of asynchronous operations.
     """
-    ops = [
-        (fetch(1), 0, 0), (fetch(2), 0, 0), (fetched(1), 0, 30), (FUSION, 30, 20), (fetched(2), 50, 40), (REDUCE, 90, 8),
-    ]  # fmt: skip
+    ops = [(fetch(1), 0, 0), (fetch(2), 0, 0), (fetched(1), 0, 30), (FUSION, 30, 20)]
+    ops += [(fetched(2), 50, 40), (REDUCE, 90, 8)]
     return ops, {"Async_XLA_Ops": [(fetch(1), 0, 30), (fetch(2), 0, 90)]} if line else {}
 
 
@@ -151,7 +150,7 @@ sliced {
 called {
   q = f32[1000]{0} parameter(0)
   twice = f32[1000]{0} add(q, q)
-  ROOT sum = f32[1000]{0} multiply(twice, q)
+  ROOT product = f32[1000]{0} multiply(twice, q)
 }
 
 ENTRY main {
