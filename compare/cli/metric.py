@@ -3,19 +3,13 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from compare.cli.options.axes_options import add_axes, axes_of
 from compare.hlo.text.files import read_file
 from compare.metric.catalog import METRICS, find_metric
-from compare.metric.errors import MetricError, NotApplicable
+from compare.metric.errors import MetricError
 from meshes.process.command_line import command_parser, print_json, whole_number
 
-if TYPE_CHECKING:
-    from compare.metric.catalog import Metric
-    from compare.metric.subject import Subject
-
-NOT_APPLICABLE = -1
 ALL = "all"
 
 
@@ -55,43 +49,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         microbatches=options.microbatches, arm=options.arm, phase=options.phase, cell=options.cell,
         likely_phase=likely,
     ))  # fmt: skip
-    # Of all, one that needs what is not there is no error of the request.
-    refusals = (NotApplicable, MetricError) if options.metric == ALL else (NotApplicable,)
-    values = [_measure(metric, subject, refusals, as_json=options.json) for metric in metrics]
-    if options.metric == ALL:
-        _print_all(values, subject, as_json=options.json)
-    elif options.json:
-        print_json({**values[0], **_about(subject)})
+    rows = [metric.measure_row(subject, is_one_of_all=options.metric == ALL) for metric in metrics]
+    for row in rows:
+        if row["not_applicable"]:
+            print(f"{row['metric']}: {row['not_applicable']}", file=sys.stderr)
+    about = {"source": subject.timeline.source, "label": subject.timeline.label, "notes": list(subject.tracks.notes)}
+    if options.json:
+        print_json({**about, "metrics": rows} if options.metric == ALL else {**rows[0], **about})
+    elif options.metric == ALL:
+        print(*(f"{row['metric']:<40} {row['value']!s:>24} {row['unit']}" for row in rows), sep="\n")
     else:
-        print(values[0]["value"])
+        print(rows[0]["value"])
     return 0
-
-
-def _measure(
-    metric: "Metric", subject: "Subject", refusals: tuple[type[Exception], ...], *, as_json: bool
-) -> dict[str, object]:
-    """The number with all that it was made of; where it does not apply -1, and on stderr why."""
-    row: dict[str, object] = {"metric": metric.name, "value": NOT_APPLICABLE, "unit": metric.unit}
-    try:
-        value = metric.measure(subject)
-    except refusals as reason:
-        print(f"{metric.name}: {reason}", file=sys.stderr)
-        return {**row, "not_applicable": str(reason), "details": {}}
-    details = dict(value.details) if as_json else {}
-    return {**row, "value": value.number, "not_applicable": None, "details": details}
-
-
-def _about(subject: "Subject") -> dict[str, object]:
-    return {"source": subject.timeline.source, "label": subject.timeline.label, "notes": list(subject.tracks.notes)}
-
-
-def _print_all(values: Sequence[dict[str, object]], subject: "Subject", *, as_json: bool) -> None:
-    if as_json:
-        print_json({**_about(subject), "metrics": values})
-        return
-    width = max(len(str(row["metric"])) for row in values)
-    for row in values:
-        print(f"{row['metric']:<{width}}  {row['value']!s:>22} {row['unit']}")
 
 
 def _print_list(*, as_json: bool) -> None:

@@ -12,8 +12,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print how a step's time divides, for the full program and by the axes of its communication."""
     parser = Parser(
         prog=name_command("compare.trace"),
-        description="Where the time of a profile's steps goes: compute, waits for local copies, communication by mesh axes "
-        "and kind, and how much of it is hidden; each program by source line, part of the model and longest operations; "
+        description="Where the time of a profile's steps goes: compute, waits for local copies, communication by mesh "
+        "axes and kind, and how much is hidden; each program by source line, part of the model and longest operations; "
         "measured power and heat, where the profile or --power has them.",
         epilog=f"example: {name_command('compare.trace')} profile/ --axes data=2,tensor=4 --json",
     )

@@ -1,7 +1,7 @@
 """Each program of a profile: its times, what it communicates, by source line and part of the model, its operations."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -174,7 +174,7 @@ def _operations(leaves: pd.DataFrame, rates: Mapping[str, float]) -> list[TraceO
     ]
 
 
-def _operation(row: Mapping[str, object], rates: Mapping[str, float]) -> TraceOperation:
+def _operation(row: Mapping[Hashable, object], rates: Mapping[str, float]) -> TraceOperation:
     amounts = {name: float(str(row[name])) for name in _AMOUNTS}
     words = {
         name: str(row[name]) for name in ("role", "operation", "category", "kind", "axes", "moves", "line", "part")

@@ -23,8 +23,8 @@ _SHOWN = 4
 def find_line(source: str, stack: str) -> tuple[str, str]:
     """(the innermost line of the user's own files, the innermost of all where that is another).
 
-    source: `file:line`, the innermost; stack: `file:line:column` a line, innermost first or last: both are written.  In
-    an installed package every layer comes from the same line: `torch/nn/modules/module.py:1775` tells none from another.
+    source: `file:line`, the innermost; stack: `file:line:column` a line, innermost first or last: both are written.
+    In an installed package every layer has the same line: `torch/nn/modules/module.py:1775` tells none from another.
     """
     frames = [_COLUMN.sub(r"\1", frame.strip()) for frame in stack.splitlines() if frame.strip()]
     if frames and frames[-1] == source:

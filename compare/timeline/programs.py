@@ -31,7 +31,10 @@ def bare_names(programs: Sequence[str]) -> dict[str, str]:
 
 
 def find_program(timeline: Timeline, word: str) -> str:
-    """The program of this name, with or without its number.  `TimingError`, which names all, where it is none or many."""
+    """The program of this name, with or without its number.
+
+    `TimingError`, which names all, where there is none or several.
+    """
     programs = list_programs(timeline)
     found = [name for name in programs if word in (name, _NUMBER.sub("", name))]
     if len(found) == 1:
