@@ -90,7 +90,8 @@ def _command(module: str, path: Path) -> tuple[str, str, bool]:
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["no word"]
         crashed = len(lines) > 1 or done.returncode != 2
-        words = f"{'TRACEBACK: ' if crashed else 'refused: '}{lines[-1].removeprefix('error: ').replace(str(path), path.name)}"
+        reason = lines[-1].removeprefix("error: ").replace(str(path), path.name)
+        words = f"{'TRACEBACK' if crashed else 'refused'}: {reason}"
         return ("profile" if is_profile else "program"), words[:_WORDS], crashed
     return (_profile_words if is_profile else _program_words)(json.loads(done.stdout))
 

@@ -44,7 +44,7 @@ def test_a_path_without_what_every_path_has_is_the_part_of_the_model(path, part)
 @pytest.mark.parametrize(
     ("line", "short"),
     [
-        (f"{TORCH}:1775", "torch/nn/modules/module.py:1775"), ("/home/me/work/repository/pkg/model.py:7",
+        (f"{TORCH}:1775", "torch/nn/modules/module.py:1775"), ("/data/me/work/repository/pkg/model.py:7",
                                                              "work/repository/pkg/model.py:7"),
         ("model.py:7", "model.py:7"), (f"/a/{'b' * 60}.py:1", f"{'b' * 60}.py:1"),
     ],

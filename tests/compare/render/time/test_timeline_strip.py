@@ -128,7 +128,8 @@ def test_a_step_of_an_8b_model_is_small_and_plain_json() -> None:
 def _offloading() -> Any:
     """A step of 1 ms: 400 µs wait for a copy, 200 compute, 300 are an all-reduce, of which the copy hides 100."""
     events = [compute(0, "copy-done.3", 0.0, 400 * US, role="copy"), compute(0, "fusion.1", 400 * US, 200 * US),
-              communicate(0, "all-reduce.2", 300 * US, 100 * US), communicate(0, "all-reduce.3", 600 * US, 200 * US)]  # fmt: skip
+              communicate(0, "all-reduce.2", 300 * US, 100 * US),
+              communicate(0, "all-reduce.3", 600 * US, 200 * US)]  # fmt: skip
     return make_timeline(events, steps=[(0, 0, 0.0, 1000 * US)], source="measured", label="measured on 1 TPU device")
 
 
