@@ -10,7 +10,7 @@ from rich.text import Text
 
 from compare.render.terminal import console, text_width, wrap_prose
 from compare.render.time.measured_power import print_power
-from compare.render.units import UNKNOWN, bytes_text, count_text, time_text
+from compare.render.units import UNKNOWN, axes_text, bytes_text, count_text, time_text
 from compare.report.model.timing import Times, TraceSummary
 from compare.report.model.trace import TraceOperation
 from meshes.process.one_line import plain
@@ -18,6 +18,7 @@ from meshes.process.one_line import plain
 _COLUMNS = ("count", "payload", "time", "exposed", "hidden", "waiting")
 _BAR = 30
 COPIES = "waiting for local copies"
+UNKNOWN_AXES = "?"
 _NO_SHARE = 1e-6
 """A smaller share of a step is what rounding left."""
 
@@ -87,7 +88,8 @@ def _dominant(times: Times, longest: Mapping[str, TraceOperation]) -> str:
         return ""
     operation = longest[role]
     more = f" and {operation.instructions - 1} more" if operation.instructions > 1 else ""
-    where = f" ({plain(operation.moves)})" if operation.moves else ""
+    known = "" if operation.moves in ("", UNKNOWN_AXES) else plain(operation.moves)
+    where = "" if not known else f" {axes_text(known)}" if role == "communication" else f" ({known})"
     time = time_text(operation.exposed_ns)
     return f": {_percent(amount / times.step_ns)} {words}, {time} of it in {plain(operation.name)}{more}{where}"
 
