@@ -26,32 +26,35 @@ _AMOUNTS = ("executions", "time_ns", "alone_ns", "payload_bytes", "flops", "acce
 _STEM = re.compile(r"(?:\.\d+)+$")
 
 
-def time_programs(timeline: Timeline, *, only: str = "") -> tuple[ProgramTimes, ...]:
+def time_programs(
+    timeline: Timeline, *, most_operations: int = MOST_OPERATIONS, most_places: int = MOST_PLACES
+) -> tuple[ProgramTimes, ...]:
     """The programs that were executed, the one with the most time first; none where no execution is known.
 
-    only: this one.
+    most_operations: of each kind of time.
     """
     total = float(timeline.executions["duration_ns"].sum()) if len(timeline.executions) else 0.0
     times = []
     for program in list_programs(timeline):
-        if only in ("", program):
-            try:
-                tracks = DeviceTracks.of(select_program(timeline, program))
-            except TimingError:  # executions of no length
-                continue
-            times.append(_time_program(tracks, program, total_ns=total))
+        try:
+            tracks = DeviceTracks.of(select_program(timeline, program))
+        except TimingError:  # executions of no length
+            continue
+        times.append(_time_program(tracks, program, total, most_operations, most_places))
     return tuple(times)
 
 
 def list_longest(tracks: DeviceTracks) -> dict[str, TraceOperation]:
     """Role -> the operation, with its like, in which a step spends the most time of that kind."""
     longest: dict[str, TraceOperation] = {}
-    for operation in _operations(_leaves(tracks), {}):
+    for operation in _operations(_leaves(tracks), {}, 1):
         longest.setdefault(operation.role, operation)
     return longest
 
 
-def _time_program(tracks: DeviceTracks, program: str, *, total_ns: float) -> ProgramTimes:
+def _time_program(
+    tracks: DeviceTracks, program: str, total_ns: float, most_operations: int, most_places: int
+) -> ProgramTimes:
     timeline = tracks.timeline
     runs = timeline.executions
     devices = int(runs["device"].nunique())
@@ -67,9 +70,9 @@ def _time_program(tracks: DeviceTracks, program: str, *, total_ns: float) -> Pro
         share=to_ratio(float(runs["duration_ns"].sum()), total_ns),
         per_execution=per_execution,
         communication=_count(timeline),
-        lines=_places(leaves, ["line", "inner"]),
-        parts=_places(leaves, ["part"]),
-        operations=tuple(_operations(leaves, timeline.rates)),
+        lines=_places(leaves, ["line", "inner"], most_places),
+        parts=_places(leaves, ["part"], most_places),
+        operations=tuple(_operations(leaves, timeline.rates, most_operations)),
     )
 
 
@@ -121,7 +124,7 @@ def _leaves(tracks: DeviceTracks) -> pd.DataFrame:
     )
 
 
-def _places(leaves: pd.DataFrame, by: Sequence[str]) -> tuple[PlaceTimes, ...]:
+def _places(leaves: pd.DataFrame, by: Sequence[str], most: int) -> tuple[PlaceTimes, ...]:
     """The longest places; none where the profile names none."""
     if leaves.empty or leaves[by[0]].eq(UNKNOWN).all():
         return ()
@@ -129,7 +132,7 @@ def _places(leaves: pd.DataFrame, by: Sequence[str]) -> tuple[PlaceTimes, ...]:
     rows = rows.sort_values("time_ns", ascending=False, kind="stable")
     comms = rows[rows["role"].eq(COMMUNICATION)]
     # What is communicated is shown, however little time it takes.
-    chosen = rows[rows.index.isin({*rows.index[:MOST_PLACES], *comms.index[:MOST_PLACES]})]
+    chosen = rows[rows.index.isin({*rows.index[:most], *comms.index[:most]})]
     return tuple(
         PlaceTimes(
             place=row[by[0]],
@@ -146,17 +149,22 @@ def _places(leaves: pd.DataFrame, by: Sequence[str]) -> tuple[PlaceTimes, ...]:
     )
 
 
+def stem_of(name: str) -> str:
+    """`fusion` of `fusion.3` and `fusion.7.1`."""
+    return _STEM.sub("", name)
+
+
 @dataclass(frozen=True, slots=True)
 class _Roofline:
     ns: Number = None
     bound: str = ""
 
 
-def _operations(leaves: pd.DataFrame, rates: Mapping[str, float]) -> list[TraceOperation]:
+def _operations(leaves: pd.DataFrame, rates: Mapping[str, float], most: int) -> list[TraceOperation]:
     """The longest of each kind of time; operations that differ in their number alone are one."""
     if leaves.empty:
         return []
-    leaves = leaves.assign(stem=[_STEM.sub("", name) for name in leaves["operation"]])
+    leaves = leaves.assign(stem=[stem_of(name) for name in leaves["operation"]])
     keys = ["role", "stem", "category", "kind", "axes", "moves", "line", "part"]
     leaves = leaves.sort_values("time_ns", ascending=False, kind="stable")
     grouped = leaves.groupby(keys, sort=False)
@@ -170,7 +178,7 @@ def _operations(leaves: pd.DataFrame, rates: Mapping[str, float]) -> list[TraceO
     return [
         _operation(row, rates)
         for role in of_role.index
-        for row in [row for row in rows if row["role"] == role and row["time_ns"] > 0][:MOST_OPERATIONS]
+        for row in [row for row in rows if row["role"] == role and row["time_ns"] > 0][:most]
     ]
 
 
@@ -190,6 +198,7 @@ def _operation(row: Mapping[Hashable, object], rates: Mapping[str, float]) -> Tr
         source=words["line"],
         part=words["part"],
         executions=to_number(amounts["executions"]),
+        payload_bytes=to_number(amounts["payload_bytes"]) if is_comm else None,
         time_ns=to_number(amounts["time_ns"]),
         exposed_ns=to_number(amounts["alone_ns"] if is_comm else amounts["time_ns"]),
         flops=to_number(amounts["flops"]),

@@ -53,6 +53,8 @@ class TraceOperation:
     source: str
     part: str
     executions: Number
+    payload_bytes: Number
+    """Of a communication."""
     time_ns: Number
     exposed_ns: Number
     flops: Number

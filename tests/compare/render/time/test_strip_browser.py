@@ -283,7 +283,7 @@ def test_words_can_be_read_in_either_scheme(browser: Any, place: Path, scheme: s
 
 
 def test_a_wait_for_a_local_copy_is_told_apart_from_compute(browser: Any, tmp_path: Path) -> None:
-    """JAX's program as if measured, its first 200 µs a wait for a copy: in the page's data, which nothing else reads."""
+    """JAX's program, its first 200 µs a wait for a copy, by the page's data."""
     import json
     import re
 
