@@ -1,10 +1,13 @@
 """`python -m compare.diff A.hlo B.hlo --axes data=2,tensor=4`: how the collectives of two programs or runs differ."""
 
+import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from compare.cli.options.axes_options import add_axes, axes_of, hint_axes
 from compare.diff import request
+from compare.diff.profiles.parts import HELP
 from compare.diff.result import ProgramsDiff, RunsDiff
 from meshes.process import atomic_files
 from meshes.process.command_line import Parser, name_command, print_json
@@ -14,14 +17,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """0: both move the same; 1: they differ; 2: the request was wrong."""
     parser = Parser(
         prog=name_command("compare.diff"),
-        description="Compare the collectives of two programs, or of two run folders. Exit 0: they move the same bytes; "
-        "1: they differ; 2: invalid request.",
+        description="Compare the collectives of two programs, or of two run folders (exit 0: they move the same bytes; "
+        "1: they differ), or the times of two profiles, what became slower first (1: a --fail-if holds). "
+        "2: invalid request.",
         epilog=f"example: {name_command('compare.diff')} before.hlo.gz after.hlo.gz --axes data=2,tensor=4",
     )
     forms = (
         "compiled HLO text (.gz too), StableHLO or HLO before partitioning, a folder of table.save(…), a run folder, "
     )
-    forms += "or one program of it (RUN/jax/prefill/tpu)"
+    forms += "or one program of it (RUN/jax/prefill/tpu); or a profile (xplane.pb, *.trace.json, .gz, or a folder)"
     parser.add_argument("a", metavar="A", help=forms)
     parser.add_argument("b", metavar="B", help="the second program or run, in the same form")
     add_axes(parser)
@@ -31,11 +35,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     )  # fmt: skip
     parser.add_argument("--no-cache", action="store_true", help="recompile, and write nothing to the cache")
     parser.add_argument("--json", action="store_true", help="print the diff as JSON")
+    parser.add_argument("--fail-if", metavar="EXPR", action="append", default=[], help=HELP)
     parser.add_argument("--html", metavar="FILE", type=Path, help="also write an HTML page")
     options = parser.parse_args(argv)
     diff: ProgramsDiff | RunsDiff
     a, b = Path(options.a), Path(options.b)
     kind = request.kind_of(a, b)
+    if kind == request.PROFILES:
+        if options.topology or options.html:
+            parser.error("--topology and --html apply to programs and runs, not to profiles")
+        return _diff_profiles(options)
+    if options.fail_if:
+        parser.error("--fail-if applies to profiles; compare.run has one of its own")
     if kind == request.PROGRAMS:
         diff = request.diff_programs(
             options.a, options.b, axes=axes_of(options), topology=options.topology, no_cache=options.no_cache
@@ -57,3 +68,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     if kind == request.PROGRAMS and "axes" in diff:
         hint_axes(options, [row["axes"] for side in (diff["a"], diff["b"]) for row in side["by_kind"]])
     return 0 if diff["same"] else 1
+
+
+def _diff_profiles(options: argparse.Namespace) -> int:
+    from compare.diff.profiles.conditions import list_slower, read_condition
+    from compare.diff.profiles.difference import diff_profiles
+    from compare.report.model.codec import encode
+
+    conditions = [read_condition(text) for text in options.fail_if]
+    diff = diff_profiles(options.a, options.b, axes=axes_of(options))
+    slower = list_slower(diff, conditions)
+    if options.json:
+        print_json({**encode(diff), "failed": slower})
+    else:
+        from compare.diff.profiles.text import print_profiles
+
+        print_profiles(diff)
+    print(*slower, sep="\n", end="\n" if slower else "", file=sys.stderr)
+    return 1 if slower else 0

@@ -8,10 +8,10 @@ from compare.cli.options.axes_options import add_axes, axes_of
 from compare.cli.options.program_words import add_program_words
 from compare.hlo.text.files import read_file
 from compare.metric.catalog import METRICS, find_metric
-from compare.metric.errors import MetricError, NotApplicable
+from compare.metric.errors import MetricError
 from meshes.process.command_line import command_parser, print_json, whole_number
 
-NOT_APPLICABLE = -1
+ALL = "all"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add = parser.add_argument
     add("--trace", metavar="DIR", type=Path, help="a trace directory of CCL-Bench, a run folder, or any profile")
-    add("--metric", metavar="NAME", default="", help="one of --list")
+    add("--metric", metavar="NAME", default="", help="one of --list; all: every one, from one reading")
     add("--list", action="store_true", help="print every metric: unit, meaning, and where CCL-Bench's differs and why")
     add("--json", action="store_true", help="print JSON, with what the number was made of")
     add("--hlo", metavar="FILE", help="the compiled HLO text of the trace's program")
@@ -36,7 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if options.trace is None or not options.metric:
         parser.error("give --trace DIR and --metric NAME, or --list")
-    metric = find_metric(options.metric)
+    metrics = list(METRICS.values()) if options.metric == ALL else [find_metric(options.metric)]
+    likely = {"ttft": "prefill", "tpot": "decode"}.get(metrics[0].name, "") if len(metrics) == 1 else ""
     from compare.hlo.proto.program import write_hlo_text
     from compare.metric.subject import Request, read_subject
 
@@ -46,23 +47,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         trace=options.trace, axes=axes_of(options), mesh=options.mesh or "",
         hlo=read_file(options.hlo, binary=write_hlo_text) if options.hlo else None,
         microbatches=options.microbatches, arm=options.arm, phase=options.phase, cell=options.cell,
-        likely_phase={"ttft": "prefill", "tpot": "decode"}.get(metric.name, ""),
+        likely_phase=likely,
     ))  # fmt: skip
-    value, why_not = None, None
-    try:
-        value = metric.measure(subject)
-    except NotApplicable as reason:
-        why_not = str(reason)
-        print(f"{metric.name}: {why_not}", file=sys.stderr)
-    number = NOT_APPLICABLE if value is None else value.number
+    rows = [metric.measure_row(subject, is_one_of_all=options.metric == ALL) for metric in metrics]
+    for row in rows:
+        if row["not_applicable"]:
+            print(f"{row['metric']}: {row['not_applicable']}", file=sys.stderr)
+    about = {"source": subject.timeline.source, "label": subject.timeline.label, "notes": list(subject.tracks.notes)}
     if options.json:
-        print_json({
-            "metric": metric.name, "value": number, "unit": metric.unit, "not_applicable": why_not,
-            "source": subject.timeline.source, "label": subject.timeline.label,
-            "details": {} if value is None else dict(value.details), "notes": list(subject.tracks.notes),
-        })  # fmt: skip
+        print_json({**about, "metrics": rows} if options.metric == ALL else {**rows[0], **about})
+    elif options.metric == ALL:
+        print(*(f"{row['metric']:<40} {row['value']!s:>24} {row['unit']}" for row in rows), sep="\n")
     else:
-        print(number)
+        print(rows[0]["value"])
     return 0
 
 

@@ -13,7 +13,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print how a step's time divides, for the full program and by the axes of its communication."""
     parser = Parser(
         prog=name_command("compare.trace"),
-        description="Communication time of a profile's steps, by mesh axes and kind, and how much of it compute hides; "
+        description="Where the time of a profile's steps goes: compute, waits for local copies, communication by mesh "
+        "axes and kind, and how much is hidden; each program by source line, part of the model and longest operations; "
         "measured power and heat, where the profile or --measured-power has them.",
         epilog=f"example: {name_command('compare.trace')} profile/ --axes data=2,tensor=4 --json",
     )
@@ -32,6 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_renamed("--power", now="--measured-power", metavar="DIR|FILE", type=Path)
     parser.add_argument("--per-host", metavar="N", type=int, help="ranks of a host in those files")
+    parser.add_argument(
+        "--program", metavar="NAME", default="", help="this program alone, like jit_step; each execution is a step"
+    )
     parser.add_argument("--json", action="store_true", help="print the means as JSON")
     options = parser.parse_args(argv)
     if options.per_host is not None and options.per_host < 1:
@@ -53,9 +57,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             print_measured(files.label, summarize_files(files))
         return 0
 
+    from compare.metrics.program_times import list_longest, time_programs
     from compare.metrics.summary import summarize_tracks
     from compare.profile.join.profile import read_profile
     from compare.profile.xplane.reader import profile_files
+    from compare.timeline.programs import find_program, select_program
     from compare.timeline.tracks.times import measure_times
     from compare.timeline.tracks.tracks import DeviceTracks
 
@@ -63,13 +69,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     timeline = read_profile(profile_files(options.profile), axes=axes, hlo=hlo)
     if options.measured_power:
         timeline = add_power(timeline, read_power(options.measured_power, per_host=options.per_host))
+    if options.program:
+        timeline = select_program(timeline, find_program(timeline, options.program))
     tracks = DeviceTracks.of(timeline)
-    summary = summarize_tracks(tracks)
+    summary, programs = summarize_tracks(tracks), time_programs(timeline)
     if options.json:
-        print_json({"power": None} | encode(summary))
+        print_json({"power": None} | encode(summary) | {"programs": [encode(program) for program in programs]})
     else:
         from compare.render.time.profile_summary import print_trace
+        from compare.render.time.program_tables import print_programs
 
-        print_trace(summary, measure_times(tracks, by=["axes", "kind"]).means())
+        print_trace(summary, measure_times(tracks, by=["axes", "kind"]).means(), longest=list_longest(tracks))
+        print_programs(programs, step=timeline.step_program)
     hint_axes(options, summary.per_step.by_axes)
     return 0

@@ -8,11 +8,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from compare.metric.errors import MetricError
+from compare.metric.errors import MetricError, NotApplicable
 
 if TYPE_CHECKING:
     from compare.metric.subject import Subject
     from compare.metric.value import Value
+
+
+NOT_APPLICABLE = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +38,20 @@ class Metric:
         function = getattr(import_module(f"compare.metric.{module}"), name)
         value: Value = function(subject, kind=self.kind) if self.kind else function(subject)
         return value
+
+    def measure_row(self, subject: "Subject", *, is_one_of_all: bool) -> dict[str, object]:
+        """The number with all that it was made of; `NOT_APPLICABLE`, and why, where it does not apply.
+
+        is_one_of_all: a metric for which something is missing is no error of the request then.
+        """
+        row: dict[str, object] = {"metric": self.name, "value": NOT_APPLICABLE, "unit": self.unit}
+        try:
+            value = self.measure(subject)
+        except (NotApplicable, MetricError) as reason:
+            if isinstance(reason, MetricError) and not is_one_of_all:
+                raise
+            return {**row, "not_applicable": str(reason), "details": {}}
+        return {**row, "value": value.number, "not_applicable": None, "details": dict(value.details)}
 
 
 def _read(path: Path) -> Mapping[str, Metric]:

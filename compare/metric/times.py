@@ -17,7 +17,7 @@ from compare.metrics.summary import summarize_tracks
 from compare.report.model.timing import TraceTimes
 from compare.schedule.work.memory import copied_bytes
 from compare.timeline.intervals import Union
-from compare.timeline.timeline import COMMUNICATION, COMPUTE, PART
+from compare.timeline.timeline import COMMUNICATION, COMPUTE, OCCUPIED, PART
 from compare.timeline.tracks.times import measure_times
 from compare.timeline.tracks.tracks import DeviceTrack, spans
 from meshes.devices.generations import GENERATIONS
@@ -187,11 +187,20 @@ def mfu(subject: Subject) -> Value:
     if "flops" not in events or not events["flops"].gt(0).any():
         raise NotApplicable("the trace shows no model_flops")
     peak = _peak_flops(subject)
-    leaves = events[events["role"].isin([COMPUTE, COMMUNICATION]) & events["step"].ge(0)]
-    weights = leaves["device"].map({track.device: track.weight for track in subject.tracks.devices}).fillna(0)
-    done = float((leaves["flops"].fillna(0.0) * weights).sum()) / max(subject.tracks.known_device_steps, 1)
+    done = _per_device_step(subject, "flops")
     step_s = applicable(_per_step(subject).step_ns, _NO_STEP) / 1e9
     return Value(100 * done / (step_s * peak), {"flops_per_device_step": done, "step_s": step_s, "peak_flops": peak})
+
+
+def _per_device_step(subject: Subject, column: str) -> float:
+    """The sum of a statistic of the leaves of one device and step, mean over the devices that record it."""
+    events = subject.timeline.events
+    leaves = events[events["role"].isin((*OCCUPIED, COMMUNICATION)) & events["step"].ge(0) & events[column].notna()]
+    recorded = set(leaves["device"].unique().tolist())
+    tracks = [track for track in subject.tracks.devices if track.device in recorded]
+    weights = leaves["device"].map({track.device: track.weight for track in tracks}).fillna(0)
+    device_steps = sum(track.weight * int(track.known.sum()) for track in tracks)
+    return float((leaves[column] * weights).sum()) / max(device_steps, 1)
 
 
 def _peak_flops(subject: Subject) -> float:
@@ -199,6 +208,8 @@ def _peak_flops(subject: Subject) -> float:
     if subject.plan is not None:
         row = subject.plan.topology.generation
         return row.bf16_flops / row.devices
+    if subject.card is None and "flops_per_s" in subject.timeline.rates:
+        return subject.timeline.rates["flops_per_s"]
     if subject.card is None:
         raise NotApplicable("the generation of the TPU is not known: no workload card, and no --mesh NAME@TOPOLOGY")
     name = str(subject.card.find("workload", "hardware", "xpu_spec", "model")).lower()
@@ -213,9 +224,7 @@ def estimated_bandwidth(subject: Subject) -> Value:
     events = subject.timeline.events
     if "accessed_bytes" not in events or not events["accessed_bytes"].gt(0).any():
         raise NotApplicable("the trace shows no bytes_accessed")
-    leaves = events[events["role"].isin([COMPUTE, COMMUNICATION]) & events["step"].ge(0)]
-    weights = leaves["device"].map({track.device: track.weight for track in subject.tracks.devices}).fillna(0)
-    moved = float((leaves["accessed_bytes"].fillna(0.0) * weights).sum()) / max(subject.tracks.known_device_steps, 1)
+    moved = _per_device_step(subject, "accessed_bytes")
     step_ns = applicable(_per_step(subject).step_ns, _NO_STEP)
     return Value(moved / step_ns, {"bytes_per_device_step": moved, "step_s": step_ns / 1e9})
 
@@ -223,7 +232,7 @@ def estimated_bandwidth(subject: Subject) -> Value:
 def dominant_kernel_concentration(subject: Subject) -> Value:
     """The largest share of a category in the time of all operations."""
     events = subject.timeline.events
-    leaves = events[events["role"].isin([COMPUTE, COMMUNICATION]) & events["step"].ge(0)]
+    leaves = events[events["role"].isin((*OCCUPIED, COMMUNICATION)) & events["step"].ge(0)]
     names = _categories(subject, leaves)
     weights = leaves["device"].map({track.device: track.weight for track in subject.tracks.devices}).fillna(0)
     sums = (leaves["duration_ns"] * weights).groupby(names.to_numpy()).sum().sort_values(ascending=False)
@@ -231,7 +240,10 @@ def dominant_kernel_concentration(subject: Subject) -> Value:
     if not total:
         raise NotApplicable("no operation of a step takes any time")
     shares: dict[str, Detail] = {str(name): 100 * float(value) / total for name, value in sums.items()}
-    return Value(max(float(value) for value in sums) / total * 100, {"by_category_percent": shares})
+    of_largest = leaves[names.eq(sums.index[0]).to_numpy()]
+    longest = (of_largest["duration_ns"] * weights[of_largest.index]).groupby(of_largest["hlo_op"].astype(str)).sum()
+    about: dict[str, Detail] = {"category": str(sums.index[0]), "longest_operation": str(longest.idxmax())}
+    return Value(max(float(value) for value in sums) / total * 100, {**about, "by_category_percent": shares})
 
 
 def _categories(subject: Subject, events: pd.DataFrame) -> "pd.Series[str]":
@@ -287,14 +299,17 @@ def _by_device(subject: Subject, copies: pd.DataFrame) -> Iterator[tuple[DeviceT
 def local_copies(subject: Subject) -> pd.DataFrame:
     """Asynchronous copies of a device's own memory, from start to done: device, start_ns, duration_ns, accessed_bytes.
 
-    From the line of asynchronous operations; where none stands there, from each start to its done.  `NotApplicable`
-    where there is none.
+    From the line of asynchronous operations; of a device that has none there, from each start to its done.
+    `NotApplicable` where no device has any.
     """
     events, asides = subject.timeline.events, subject.timeline.asides
     parts = events[events["role"].eq(PART) & events["kind"].astype(str).eq("")]
     spanning = [part for part in (parts, asides) if len(part)]
     tables = [part[part["hlo_op"].astype(str).str.contains(_COPY)] for part in spanning]
-    table = pd.concat(tables, ignore_index=True) if any(map(len, tables)) else _paired(events)
+    # Profilers fill the line of asynchronous operations on one device of a host, and leave it empty on the others.
+    shown = {device for part in tables for device in part["device"].unique().tolist()}
+    tables.append(_paired(events[~events["device"].isin(shown)]))
+    table = pd.concat([part for part in tables if len(part)] or tables[-1:], ignore_index=True)
     if table.empty:
         raise NotApplicable("the trace shows no local copies from start to done")
     accessed = table["accessed_bytes"] if "accessed_bytes" in table else pd.Series(np.nan, index=table.index)
@@ -305,6 +320,10 @@ def local_copies(subject: Subject) -> pd.DataFrame:
 def _paired(events: pd.DataFrame) -> pd.DataFrame:
     names = events["hlo_op"].astype(str)
     rows = events[names.str.contains(_COPY_OP)]
+    # A start may take no time at all, and its done begin with it: the start comes first.
+    rows = rows.assign(is_done=names.str.contains("-done")).sort_values(
+        ["device", "start_ns", "is_done"], kind="stable"
+    )
     names = names[rows.index]
     begun: dict[tuple[int, str], int] = {}
     pairs: list[tuple[int, float]] = []

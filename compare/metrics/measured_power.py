@@ -12,7 +12,7 @@ from compare.report.model.power import MeasuredEnergy, MeasuredPower, OperationE
 from compare.timeline.arrays import Floats, Times
 from compare.timeline.intervals import Union
 from compare.timeline.series import TEMPERATURE, EnergyCurve, Series
-from compare.timeline.timeline import COMMUNICATION, COMPUTE, PART
+from compare.timeline.timeline import COMMUNICATION, COPY, OCCUPIED, PART
 from compare.timeline.tracks.step_clipping import clip_to_steps
 from compare.timeline.tracks.times import measure_times
 from compare.timeline.tracks.tracks import DeviceTrack, DeviceTracks
@@ -67,7 +67,10 @@ def _by_meters(tracks: DeviceTracks, measured: _Measured, verdicts: pd.DataFrame
     in_time = replace(tracks, devices=tuple(shown))
     means = measure_times(in_joules).means().to_dict("records")[0]
     devices = sum(track.weight for track in shown)
-    total, compute, exposed = (means[name] * devices / _UNIT for name in ("step_ns", "compute_ns", "exposed_ns"))
+    total, compute, exposed, copies = (
+        means[name] * devices / _UNIT for name in ("step_ns", "compute_ns", "exposed_ns", "copy_wait_ns")
+    )
+    parts = {"compute": compute, "communication": exposed} | ({"copies": copies} if tracks.has_copies else {})
     step_s = measure_times(in_time).means()["step_ns"].iloc[0] / 1e9
     cut = clip_to_steps(in_joules)
     steps = in_joules.device_steps / devices
@@ -89,7 +92,7 @@ def _by_meters(tracks: DeviceTracks, measured: _Measured, verdicts: pd.DataFrame
     return MeasuredEnergy(
         source="meters", covers=measured.covers, devices=devices, energy_j=to_joules(total),
         mean_w=to_joules(total / devices / step_s), peak_w=to_joules(max(peaks)),
-        by_part_j=_numbers({"compute": compute, "communication": exposed, "idle": total - compute - exposed}),
+        by_part_j=_numbers({**parts, "idle": total - sum(parts.values())}),
         by_axes_j=_sums(cut, "axes"),
         by_verdict_j=_verdicts(cut, verdicts, scale=1 / _UNIT / steps),
         operations=_largest(operations),
@@ -110,12 +113,13 @@ def _in_microjoules(track: DeviceTrack, curve: EnergyCurve) -> DeviceTrack:
         stops=curve.at(track.stops) * _UNIT,
         waits=np.full(track.waits.size, np.nan),
         busy=Union.of(at(track.busy.starts), at(track.busy.ends)),
+        copying=Union.of(at(track.copying.starts), at(track.copying.ends)),
     )
 
 
 def _computed(tracks: DeviceTracks, track: DeviceTrack, curve: EnergyCurve, steps: float, devices: int) -> pd.DataFrame:
     events = tracks.timeline.events
-    rows = events[events["device"].eq(track.device) & events["role"].eq(COMPUTE) & events["step"].ge(0)]
+    rows = events[events["device"].eq(track.device) & events["role"].isin(OCCUPIED) & events["step"].ge(0)]
     begins = rows["start_ns"].to_numpy(np.float64)
     lengths = rows["duration_ns"].to_numpy(np.float64)
     return pd.DataFrame({
@@ -132,7 +136,7 @@ def _operation(rows: pd.DataFrame) -> list[str]:
 def _by_operations(tracks: DeviceTracks, verdicts: pd.DataFrame | None) -> MeasuredEnergy:
     """`vdd_energy_j` of each operation; of an asynchronous one that of its start and its done."""
     events = tracks.timeline.events
-    roles = events["role"].isin((COMPUTE, COMMUNICATION, PART))
+    roles = events["role"].isin((*OCCUPIED, COMMUNICATION, PART))
     rows = events[roles & events["step"].ge(0) & events["core_energy_j"].notna()]
     shown = [track for track in tracks.devices if track.device in set(rows["device"].unique().tolist())]
     devices, steps = sum(track.weight for track in shown), 1.0
@@ -141,21 +145,25 @@ def _by_operations(tracks: DeviceTracks, verdicts: pd.DataFrame | None) -> Measu
         steps = in_time.device_steps / devices
     weights = rows["device"].map({track.device: track.weight for track in shown}).fillna(0).to_numpy(np.float64)
     frame = pd.DataFrame({
-        "operation": rows["collective"].astype(str).where(rows["role"].ne(COMPUTE), _operation(rows)).to_numpy(),
+        "operation": rows["collective"].astype(str).where(~rows["role"].isin(OCCUPIED), _operation(rows)).to_numpy(),
         **{name: rows[name].astype(str).to_numpy() for name in ("kind", "axes", "scope")},
         "collective": rows["collective"].astype(str).to_numpy(),
-        "computes": rows["role"].eq(COMPUTE).to_numpy(),
+        "role": rows["role"].astype(str).to_numpy(),
         "time_ns": rows["duration_ns"].to_numpy(np.float64) * weights / steps / max(devices, 1),
         "energy_j": rows["core_energy_j"].to_numpy(np.float64) * weights / steps,
     })  # fmt: skip
-    total, compute = float(frame["energy_j"].sum()), float(frame.loc[frame["computes"], "energy_j"].sum())
+    total = float(frame["energy_j"].sum())
+    compute, copies = (float(frame.loc[frame["role"].eq(role), "energy_j"].sum()) for role in OCCUPIED)
     step_s = measure_times(in_time).means()["step_ns"].iloc[0] / 1e9
-    moved = frame[~frame["computes"]]
+    moved = frame[~frame["role"].isin(OCCUPIED)]
     shares = _shares(moved["collective"], verdicts)
     return MeasuredEnergy(
         source="operations", covers="the core's power rail (vdd_energy_j)", devices=devices, energy_j=to_joules(total),
         mean_w=to_joules(total / devices / step_s) if devices else None, peak_w=None,
-        by_part_j=_numbers({"compute": compute, "communication": total - compute}),
+        by_part_j=_numbers({
+            "compute": compute, "communication": total - compute - copies,
+            **({"copies": copies} if frame["role"].eq(COPY).any() else {}),
+        }),
         by_axes_j=_sums(moved, "axes"),
         by_verdict_j=_numbers({
             verdict: float((moved["energy_j"].to_numpy() * shares[:, place]).sum())

@@ -22,16 +22,13 @@ from compare.metrics.work import UNKNOWN_SCOPE, Peaks, weigh_events
 from compare.report.model.program import CollectiveRow
 from compare.report.model.timing import Operation
 from compare.timeline.arrays import Floats, Mask
-from compare.timeline.timeline import COMMUNICATION, COMPUTE
+from compare.timeline.timeline import COMMUNICATION, COMPUTE, COPY, OCCUPIED
 from compare.timeline.tracks.numbers import to_number
 from compare.timeline.tracks.tracks import DeviceTracks
 
 MOST_OPERATIONS = 10
 MOST_TENSORS = 4
 """Names of parameters in a row."""
-
-COPY = "copy"
-"""The role of a wait for a local copy that runs beside the main line."""
 
 ARITHMETIC, MEMORY, OTHER, COLLECTIVE = "arithmetic", "memory", "other", "collective"
 """What bounds an operation."""
@@ -117,7 +114,7 @@ def _computed(tracks: DeviceTracks, text: ProgramText) -> Iterator[_Executions]:
     moved_by = dict(_sums(tracks, everything, "hlo_op", ("memory_bytes",)))
     columns = ("duration_ns", "matrix_flops", "memory_bytes")
     scopes = _scopes(tracks)
-    computed = _sums(tracks, events["role"].eq(COMPUTE).to_numpy(), "hlo_op", columns)
+    computed = _sums(tracks, events["role"].isin(OCCUPIED).to_numpy(), "hlo_op", columns)
     for name, (executions, time_ns, flops, moved) in computed:
         item, role = text.find(name), COMPUTE
         if item is not None and name in text.waits:
@@ -158,7 +155,7 @@ def _sums(tracks: DeviceTracks, chosen: Mask, by: str, columns: Sequence[str]) -
 def _scopes(tracks: DeviceTracks) -> Mapping[str, str]:
     """Of each instruction that computes."""
     events = tracks.timeline.events
-    computes = events[events["role"].eq(COMPUTE)].drop_duplicates("hlo_op")
+    computes = events[events["role"].isin(OCCUPIED)].drop_duplicates("hlo_op")
     return dict(zip(computes["hlo_op"].astype(str), computes["scope"].astype(str), strict=True))
 
 

@@ -3,8 +3,8 @@
 VERDICTS = {"inherent": "#3d7ab8", "inflated": "#dba514", "induced": "#bf4055"}
 """Distinguishable in red-green colour blindness, and in greyscale.  The page has the same, lighter on dark."""
 
-COMPUTE, UNCLEAR, IDLE = "#98a2af", "#5d6673", "#eceef1"
-"""Of time: compute; communication of unknown verdict; idle."""
+COMPUTE, COPIES, UNCLEAR, IDLE = "#98a2af", "#7d5ba6", "#5d6673", "#eceef1"
+"""Of time: compute; waits for local copies; communication of unknown verdict; idle."""
 
 TRACE_NAMES = {"inherent": "rail_response", "inflated": "yellow", "induced": "terrible", "unknown": "grey"}
 """The nearest of the names that chrome://tracing and Perfetto know (`cname`)."""

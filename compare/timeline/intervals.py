@@ -73,6 +73,16 @@ def intersect(starts: Edges, ends: Edges, begins: Edges, stops: Edges) -> tuple[
     return np.maximum(starts[repeats], begins[others]), np.minimum(ends[repeats], stops[others])
 
 
+def subtract(union: Union, other: Union) -> Union:
+    """What of one is not in the other."""
+    if not union.starts.size or not other.starts.size:
+        return union
+    begins: Times = np.append(-np.inf, other.ends)
+    stops: Times = np.append(other.starts, np.inf)
+    starts, ends = intersect(union.starts, union.ends, begins, stops)
+    return Union.of(starts, ends)
+
+
 def exposed_shares(starts: Times, ends: Times, busy: Union) -> Times:
     """For each interval its time outside `busy`, divided evenly among the intervals that run at the same time.
 

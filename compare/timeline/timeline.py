@@ -11,10 +11,14 @@ from compare.timeline.arrays import Times
 from compare.timeline.intervals import Union, exposed_shares
 from compare.timeline.series import Series
 
-COMPUTE, COMMUNICATION, CONTAINER, PART = "compute", "communication", "container", "part"
-"""Roles of an event.  `container`: a loop, call or branch around others.  `part`: a part of a communication that
-has an event of its own (the start and the done of an asynchronous one, its copy on another core).  Only `compute` and
-`communication` are ever summed."""
+COMPUTE, COMMUNICATION, COPY, CONTAINER, PART = "compute", "communication", "copy", "container", "part"
+"""Roles of an event.  `copy`: the device waits for a local copy (its done on the main line), or starts one.
+`container`: a loop, call or branch around others.  `part`: a part of a communication that has an event of its own (the
+start and the done of an asynchronous one, its copy on another core).  Only the first three are ever summed.  A modelled
+timeline counts waits for local copies as compute (docs/model.md), and has none of role `copy`."""
+
+OCCUPIED = (COMPUTE, COPY)
+"""Roles of what a device does on its main line, communication aside: what runs meanwhile is hidden."""
 
 UNKNOWN = -1
 """The device of events whose device is unknown."""
@@ -64,20 +68,28 @@ DETAIL_COLUMNS = {
     "accessed_bytes": "float64",
     "group_size": "float64",
     "core_energy_j": "float64",
+    "program": "category",
+    "moves": "category",
+    "source": "category",
+    "source_stack": "category",
+    "path": "category",
 }
 """Further columns of a measured timeline, in no table of a run folder.
 
 category: XLA's `hlo_category`, "" unknown.  flops: `model_flops`; accessed_bytes: `bytes_accessed`, operands and
 results together; group_size: devices of a collective's largest group; core_energy_j: of the core's power rail
-(`vdd_energy_j`); NaN where not shown.
+(`vdd_energy_j`); NaN where not shown.  program: as the profile names it, like `jit_f(17)`.  moves: of a local copy from
+which memory to which, like `host → HBM`.  source, source_stack, path: `file:line`, the frames that led to it, and the
+framework's path (`tf_op`).  "" where not shown.
 """
 
 DERIVED_COLUMNS = {"step": "int32", "hidden_ns": "float64", "exposed_ns": "float64", "alone_ns": "float64"}
 """Columns derived from those.
 
 step: the step in which it starts, -1 outside all.  hidden_ns: of a communication, the part in which the same device
-computes; exposed_ns: the rest.  alone_ns: the exposed part, divided evenly among communications that are exposed at
-once, so that the sum is the exposed time of the device.  0 for events that are no communication.
+computes or waits for a local copy; exposed_ns: the rest.  alone_ns: the exposed part, divided evenly among
+communications that are exposed at once, so that the sum is the exposed time of the device.  0 for events that are no
+communication.
 """
 
 STEP_COLUMNS = {"device": "int32", "step": "int32", "start_ns": "float64", "duration_ns": "float64"}
@@ -100,6 +112,12 @@ class Timeline:
     asides: pd.DataFrame = field(default_factory=pd.DataFrame)
     """Events beside a device's main line that are no communication, like local copies; in no sum.  EVENT_COLUMNS and
     DETAIL_COLUMNS, or empty."""
+    executions: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """Executions of programs: device, module, run, start_ns, duration_ns; empty where none is known."""
+    step_program: str = ""
+    """The program whose executions are taken for the steps; "" where steps are marked."""
+    rates: Mapping[str, float] = field(default_factory=dict)
+    """What one device can do, as the profile says: `flops_per_s`, `memory_bytes_per_s`."""
     unjoined_events: int = 0
     """Communications that were not joined to an instruction."""
     meters: tuple[Series, ...] = ()
@@ -125,7 +143,7 @@ def add_overlap(given: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
     derived = {name: np.zeros(len(events)) for name in ("hidden_ns", "exposed_ns", "alone_ns")}
     step = np.full(len(events), -1, dtype=np.int32)
     devices = events["device"].to_numpy()
-    comms, computes = (events["role"].eq(role).to_numpy() for role in (COMMUNICATION, COMPUTE))
+    comms, computes = (events["role"].isin(roles).to_numpy() for roles in ((COMMUNICATION,), OCCUPIED))
     marks = steps_by_device(steps)
     edges = np.flatnonzero(np.diff(devices)) + 1
     for rows in np.split(np.arange(len(events)), edges) if len(events) else []:

@@ -203,3 +203,67 @@ def test_measured_power_alone_is_a_page_of_its_own(tmp_path, capsys):
     assert "another mean × time. heat: not measured" in words
     assert main([str(tmp_path / "energy.csv"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["power"]["windows"][0]["mean_w"] == 150
+
+
+def offloading():
+    """Two steps of 1 ms: 900 µs wait for a copy from the host (`S(5)`), 50 µs compute; then one sum of 8 of 10 µs."""
+    target = "f32[1000]{0:T(1024)}"
+    begun = f"({target}, f32[1000]{{0:T(1024)S(5)}}, u32[]{{:S(2)}})"
+    ops = []
+    for begin in (0, 1_000_000):
+        ops += [(f"%copy-start.3 = {begun} copy-start(f32[1000]{{0:T(1024)S(5)}} %p)", begin, 0),
+                (f"%copy-done.3 = {target} copy-done({begun} %copy-start.3)", begin, 900_000),
+                (FUSION, begin + 900_000, 50_000)]  # fmt: skip
+    runs = [("jit_step(17)", 0, 1_000_000), ("jit_step(17)", 1_000_000, 1_000_000), ("jit_psum(18)", 2_000_000, 10_000)]
+    space = Space()
+    for device in range(4):
+        tpu(space, device, [*ops, (REDUCE, 2_001_000, 8_000)], XLA_Modules=runs)
+    return space
+
+
+def test_the_headline_names_what_dominates_with_the_operation(tmp_path, capsys):
+    offloading().write(tmp_path)
+    main([str(tmp_path), "--axes", "data=2,tensor=2"])
+    words = " ".join(capsys.readouterr().out.split())
+    assert (
+        "a step takes 1.00 ms, mean over 2 steps on 4 devices: 90 % waits for local copies, 900 µs of it in " in words
+    )
+    assert "in copy-done.3 (host → HBM); it does not communicate." in words
+    assert "compute 50.0 µs 5 % █" in words
+    assert "waiting for local copies 900 µs 90 % █" in words
+    assert "idle 50.0 µs 5 % █" in words
+
+
+def test_what_another_program_communicates_is_never_missing(tmp_path, capsys):
+    offloading().write(tmp_path)
+    main([str(tmp_path), "--axes", "data=2,tensor=2"])
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "4 all-reduces, 32.0 µs, in jit_psum, on 4 devices together" in lines
+    assert "jit_step 2 × 2.00 ms 99.5 % 100 µs 1.80 ms 0 s 100 µs" in lines
+    assert "jit_psum 1 × 10.0 µs 0.50 % 0 s 0 s 8.00 µs 2.00 µs" in lines
+    assert not any(line.startswith("tensor all-reduce 0 ×") for line in lines)
+
+
+def test_a_program_can_be_chosen(tmp_path, capsys):
+    path = offloading().write(tmp_path)
+    main([str(path), "--axes", "data=2,tensor=2", "--program", "jit_psum", "--json"])
+    document = json.loads(capsys.readouterr().out)
+    assert (document["steps"], document["per_step"]["step_ns"], document["per_step"]["exposed_ns"]) == (
+        1,
+        10_000,
+        8_000,
+    )
+    assert [program["program"] for program in document["programs"]] == ["jit_psum(18)"]
+    main([str(path), "--json"])
+    programs = json.loads(capsys.readouterr().out)["programs"]
+    assert [program["program"] for program in programs] == ["jit_step(17)", "jit_psum(18)"]
+    assert programs[0]["per_execution"]["copy_wait_ns"] == 900_000
+
+
+def test_a_program_that_is_not_there_is_one_line_that_names_those_that_are(tmp_path, capsys):
+    path = offloading().write(tmp_path)
+    with pytest.raises(SystemExit) as caught:
+        run_command(main, [str(path), "--program", "jit_train"])
+    printed = capsys.readouterr()
+    assert (caught.value.code, printed.out) == (2, "")
+    assert printed.err.endswith("the profile has no program 'jit_train'; name one of: jit_step, jit_psum\n")

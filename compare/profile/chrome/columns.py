@@ -30,6 +30,8 @@ class Kind:
     tf_op: str = ""
     shape: str = ""
     hlo_op: str = ""
+    source: str = ""
+    source_stack: str = ""
     bytes_accessed: float = math.nan
     model_flops: float = math.nan
 
@@ -148,7 +150,8 @@ class Columns:
         long_name, category, tf_op = _text(facts.long_name), _text(facts.hlo_category), _text(facts.tf_op)
         shape, hlo_op = _text(facts.shape_with_layout), _text(facts.hlo_op)
         accessed = facts.bytes_accessed if facts.bytes_accessed == facts.bytes_accessed else facts.raw_bytes_accessed
-        return Kind(event.name, long_name, category, tf_op, shape, hlo_op, accessed, facts.model_flops)
+        frames = _text(facts.source), _text(facts.source_stack)
+        return Kind(event.name, long_name, category, tf_op, shape, hlo_op, *frames, accessed, facts.model_flops)
 
     def _code(self, kind: Kind) -> int:
         return self._kinds.setdefault(kind, len(self._kinds))

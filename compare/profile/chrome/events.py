@@ -65,6 +65,8 @@ class Facts(msgspec.Struct, gc=False, frozen=True):
     tf_op: msgspec.Raw = NOTHING
     shape_with_layout: msgspec.Raw = NOTHING
     hlo_op: msgspec.Raw = NOTHING
+    source: msgspec.Raw = NOTHING
+    source_stack: msgspec.Raw = NOTHING
     bytes_accessed: float = math.nan
     raw_bytes_accessed: float = math.nan
     model_flops: float = math.nan

@@ -33,7 +33,7 @@ _CLOCKS_NS = 1000.0
 """The most by which `ts` − `device_offset_ps` may vary on one device; beyond it they are of two clocks."""
 _FINE_NS = 0.00051
 """Half a picosecond: where the two agree to it, `ts` has all digits."""
-_WORDS = ("long_name", "hlo_category", "tf_op", "hlo_op")
+_WORDS = ("long_name", "hlo_category", "tf_op", "hlo_op", "source", "source_stack")
 _SHAPED = re.compile(r"(?:all-reduce|all-gather|all-to-all|collective-permute)(?:-start)?")
 _COLLECTIVE = re.compile(rf"(?:{'|'.join(COLLECTIVE_KINDS)})(?:-start)?")
 

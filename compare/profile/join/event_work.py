@@ -21,7 +21,7 @@ from compare.schedule.schedule_program import CollectiveOp, Notes
 from compare.schedule.work.arithmetic import ArithmeticCounts
 from compare.schedule.work.memory import MemoryTraffic, copied_bytes, is_free
 from compare.timeline.arrays import Floats
-from compare.timeline.timeline import COMMUNICATION, COMPUTE, WORK_COLUMNS, Timeline
+from compare.timeline.timeline import COMMUNICATION, OCCUPIED, WORK_COLUMNS, Timeline
 from meshes.mesh_argument import Plan
 
 _COPIES = ("copy-start", "slice-start")
@@ -34,7 +34,7 @@ def add_work(timeline: Timeline, module: Module, rows: Sequence[Collective], pla
     networks is then unknown.
     """
     events = timeline.events
-    is_compute = events["role"].eq(COMPUTE).to_numpy()
+    is_compute = events["role"].isin(OCCUPIED).to_numpy()
     is_first = ~events["name"].astype(str).str.startswith(END).to_numpy()  # of an operation in two parts
     names = events["hlo_op"].astype("category")
     codes = names.cat.codes.to_numpy()

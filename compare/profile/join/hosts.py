@@ -163,5 +163,6 @@ def merge_hosts(hosts: Sequence[Host]) -> DeviceEvents:
         spanning_lines=frozenset().union(*(raw.spanning_lines for raw in raws)),
         other_cores=frozenset().union(*(raw.other_cores for raw in raws)),
         one_at_a_time=all(raw.one_at_a_time for raw in raws),
+        copies_compute=all(raw.copies_compute for raw in raws),
         skipped=skipped,
     )

@@ -20,11 +20,13 @@ from compare.profile.join.operations import (
 from compare.profile.join.programs import ProfilePrograms
 from compare.profile.xplane.device_events import DeviceEvents, words_by_code
 from compare.timeline.arrays import Floats, Ints, Mask
-from compare.timeline.timeline import COMMUNICATION, COMPUTE, CONTAINER, DETAIL_COLUMNS, EVENT_COLUMNS, PART
+from compare.timeline.timeline import COMMUNICATION, COMPUTE, CONTAINER, COPY, DETAIL_COLUMNS, EVENT_COLUMNS, PART
 
-_ROLES = (COMPUTE, COMMUNICATION, CONTAINER, PART)
+_ROLES = (COMPUTE, COMMUNICATION, CONTAINER, PART, COPY)
 _SIGNS = ("module", "hlo_op", "text", "category", "tf_op")
 _MOST = 0.5
+_NAMED_OTHERWISE = {"program": "module", "source": "source", "source_stack": "source_stack", "path": "tf_op"}
+"""Columns of a timeline -> those of the profile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,8 +179,12 @@ def _roles(
     raw: DeviceEvents, operations: Sequence[Operation], of_event: Ints, comms: Ints, communications: Communications
 ) -> tuple[NDArray[np.int8], Floats]:
     """The role of each event, as an index into _ROLES, and its end in ns."""
-    compute, communication, container, part = range(len(_ROLES))
-    alone = [container if operation.encloses else part if operation.waits else compute for operation in operations]
+    compute, communication, container, part, copy = range(len(_ROLES))
+    waiting = compute if raw.copies_compute else copy
+    alone = [
+        container if operation.encloses else part if operation.waits else waiting if operation.copies else compute
+        for operation in operations
+    ]
     role = np.array(alone, np.int8)[of_event]
     role[comms] = np.where(communications.chosen, communication, part)
     ends = raw.events["start_ns"].to_numpy(np.float64) + raw.events["duration_ns"].to_numpy(np.float64)
@@ -211,7 +217,7 @@ def _events(
 ) -> pd.DataFrame:  # fmt: skip
     words = {
         name: words_by_code(of_event, [str(getattr(operation, name)) for operation in operations])
-        for name in ("scope", "kind", "axes")
+        for name in ("scope", "kind", "axes", "moves")
     }
     columns = {
         **{name: events[name].array for name in ("device", "line", "name", "hlo_op", "start_ns", "wait_ns")},
@@ -221,6 +227,7 @@ def _events(
         "payload_bytes": _payload_bytes(events, operations, of_event),
         "duration_ns": ends - events["start_ns"].to_numpy(np.float64),
         **{name: events[name].array for name in ("category", "flops", "accessed_bytes", "core_energy_j")},
+        **{name: events[column].array for name, column in _NAMED_OTHERWISE.items()},
         "group_size": np.array([operation.group_size for operation in operations], np.float64)[of_event],
     }
     return pd.DataFrame({name: columns[name] for name in (*EVENT_COLUMNS, *DETAIL_COLUMNS)})

@@ -17,6 +17,7 @@ from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import OP_NAME
 from compare.hlo.text.metadata import scope_in
 from compare.profile.join.async_pairing import BETWEEN, DONE, INSIDE, START, WHOLE
+from compare.profile.join.local_copies import local_copy_of
 from compare.profile.join.programs import WRAPPERS, ProfileProgram
 
 _NAMED = re.compile(rf"({'|'.join(COLLECTIVE_KINDS)})(-start|-done)?((?:\.[\w\-]+)*)")
@@ -49,6 +50,10 @@ class Operation:
     """A loop, call or branch around others."""
     waits: bool = False
     """The device only waits in it, for another of its cores."""
+    copies: bool = False
+    """The device starts a local copy in it, or waits for one."""
+    moves: str = ""
+    """Of a local copy, from which memory to which."""
     wraps: bool = False
     """A call of unknown content; with kind `?` it communicates only if another core shows a communication for it."""
     meets: str = ""
@@ -77,7 +82,11 @@ def identify_operation(signs: ProfileFields, program: ProfileProgram | None, mes
     operation = _in_program(signs, program) if program is not None else None
     if operation is not None:
         return operation
-    operation = _by_line(signs, mesh) if signs.text else _by_name(signs)
+    moves = local_copy_of(signs.hlo_op, signs.text, signs.category)
+    if moves is not None:
+        operation = Operation(copies=True, moves=moves)
+    else:
+        operation = _by_line(signs, mesh) if signs.text else _by_name(signs)
     return replace(operation, foreign=program is not None)
 
 
@@ -92,6 +101,8 @@ def _in_program(signs: ProfileFields, program: ProfileProgram) -> Operation | No
     if name in program.containers:
         return Operation(encloses=True)
     carrier = program.carriers.get(name)
+    if carrier is None and name in program.copies:
+        return Operation(copies=True, moves=program.copies[name])
     if carrier is None or carrier.part == "beside":
         return Operation(waits=carrier is None and name in program.waits)
     row = carrier.row

@@ -11,11 +11,12 @@ from compare.hlo.collective import Collective
 from compare.hlo.text.module import Module
 from compare.profile.join.hosts import Host, hosts_of, merge_hosts, number_by_place, read_spaces
 from compare.profile.join.join import Joined, join
-from compare.profile.join.profile_steps import find_steps, read_annotations
+from compare.profile.join.profile_steps import find_steps, list_executions, read_annotations
 from compare.profile.join.programs import ProfilePrograms, read_protos
 from compare.profile.platforms import tpu
 from compare.profile.xplane.device_events import DeviceEvents
 from compare.timeline.errors import TimingError
+from compare.timeline.programs import OUTSIDE
 from compare.timeline.timeline import COMMUNICATION, UNKNOWN, Timeline, add_overlap
 
 
@@ -56,6 +57,9 @@ def read_profile(
         events=events,
         asides=joined.asides,
         steps=frame,
+        executions=pd.concat([list_executions(host.raw) for host in hosts], ignore_index=True),
+        step_program=marks[0].program if len({each.program for each in marks}) == 1 else "",
+        rates=tpu.device_rates(spaces[0]),
         stands_for=_stands_for(devices, axes) | dict(spaces[0].stands_for),
         unjoined_events=joined.unjoined_events,
         meters=tuple(replace(meter, host=at) for at, host in enumerate(hosts) for meter in host.raw.meters),
@@ -94,7 +98,7 @@ def _outside(events: pd.DataFrame) -> Iterator[str]:
     comms = events[events["role"] == COMMUNICATION]
     outside = int((comms["step"] < 0).sum())
     if outside:
-        yield f"{outside} of {len(comms)} communications begin outside all steps, and count in none"
+        yield f"{outside} of {len(comms)} communications {OUTSIDE}"
 
 
 def _stands_for(devices: Sequence[int], axes: Mapping[str, int]) -> dict[int, tuple[int, ...]]:

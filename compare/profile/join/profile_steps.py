@@ -9,6 +9,7 @@ import pandas as pd
 from compare.profile.xplane.device_events import DeviceEvents
 from compare.profile.xplane.xspace import Plane, Space
 from compare.timeline.arrays import Ints
+from compare.timeline.programs import EXECUTED
 from compare.timeline.timeline import STEP_COLUMNS, UNKNOWN
 
 _MOST = 0.5
@@ -19,6 +20,8 @@ _MOST = 0.5
 class StepMarks:
     frame: pd.DataFrame
     """Columns of STEP_COLUMNS."""
+    program: str = ""
+    """The program whose executions they are; "" where they are marked."""
     notes: tuple[str, ...] = ()
 
 
@@ -102,7 +105,7 @@ def _annotated(annotated: pd.DataFrame, devices: Ints) -> StepMarks | None:
 
 def _executed(raw: DeviceEvents) -> StepMarks | None:
     """Every execution of the program that takes the most time is a step."""
-    runs = raw.executions if raw.executions is not None and len(raw.executions) else _spans(raw.events)
+    runs = list_executions(raw)
     if not len(runs):
         return None
     busiest = runs.groupby("module", observed=True)["duration_ns"].sum().idxmax()
@@ -110,7 +113,17 @@ def _executed(raw: DeviceEvents) -> StepMarks | None:
     frame = runs_of_busiest.assign(step=runs_of_busiest.groupby("device").cumcount())[list(STEP_COLUMNS)].astype(
         STEP_COLUMNS
     )
-    return StepMarks(frame=frame, notes=(f"nothing marks steps: each execution of {busiest!r} is taken for one",))
+    return StepMarks(
+        frame=frame,
+        program=str(busiest),
+        notes=(f"{EXECUTED} {busiest!r} is taken for one",),
+    )
+
+
+def list_executions(raw: DeviceEvents) -> pd.DataFrame:
+    """Executions of programs, as the device marks them, else from their operations: device, module, run, times."""
+    runs = raw.executions if raw.executions is not None and len(raw.executions) else _spans(raw.events)
+    return runs[["device", "module", "run", "start_ns", "duration_ns"]]
 
 
 def _spans(events: pd.DataFrame) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from compare.hlo.devices.axes import Mesh
 from compare.hlo.proto import program
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import Module, read
+from compare.profile.join.local_copies import find_local_copies
 from compare.profile.xplane.xspace import Space
 from compare.timeline.errors import TimingError
 
@@ -37,6 +38,8 @@ class ProfileProgram:
     waits: frozenset[str]
     """Calls to other cores, and the waits for them."""
     instructions: frozenset[str]
+    copies: Mapping[str, str]
+    """Starts of local copies, and waits for them -> from which memory to which."""
 
 
 class ProfilePrograms:
@@ -125,7 +128,8 @@ class ProfilePrograms:
             rows = collectives(module, {})
             self._unfit += [f"{name}: {error}"] if rows else []
         waits, names = (frozenset(pattern.findall(module.text)) for pattern in (_WRAPPER, _NAME))
-        return ProfileProgram(name, map_event_names(module, rows), container_names(module), waits, names)
+        copies = find_local_copies(module)
+        return ProfileProgram(name, map_event_names(module, rows), container_names(module), waits, names, copies)
 
 
 def read_protos(spaces: Iterable[Space]) -> dict[str, bytes]:

@@ -52,6 +52,10 @@ _COUNTERS = re.compile(r"_?counters_\d*|tec \d+", re.IGNORECASE)
 _LINE_IDS = {1: MARKS, 2: MODULES, 3: OPS, 66: MODULES, 67: OPS}
 """Of lines without a name (openxla/xprof's `xprof/convert/events_db/tpu_component.h`)."""
 _HLO_NAME = re.compile(r"\s*(?:ROOT\s+)?%?([\w.\-]+)\s*=\s")
+_RATES = {
+    "flops_per_s": ("peak_teraflops_per_second", 1e12),
+    "memory_bytes_per_s": ("peak_hbm_bw_gigabytes_per_second", 1e9),
+}
 _MOST_DIGITS = 18
 """Of the number of a step."""
 _DROPPED = re.compile(r"trace buffers? dropped", re.IGNORECASE)
@@ -83,6 +87,16 @@ def device_types(space: Space) -> set[str]:
     return {str(core.plane.stats.get("device_type_string", "")) for core in _cores(space)} - {""}
 
 
+def device_rates(space: Space) -> dict[str, float]:
+    """What one device can do, by the profile's own statistics of its plane: FLOP/s and bytes/s of its memory."""
+    for core in _cores(space):
+        read = {name: core.plane.stats.get(stat) for name, (stat, _) in _RATES.items()}
+        known = {name: float(value) * _RATES[name][1] for name, value in read.items() if isinstance(value, int | float)}
+        if rates := {name: rate for name, rate in known.items() if rate > 0}:
+            return rates
+    return {}
+
+
 def op_events(space: Space) -> DeviceEvents:
     """The operations of this host's devices, with the host's device numbers."""
     cores = list(_cores(space))
@@ -104,6 +118,7 @@ def op_events(space: Space) -> DeviceEvents:
         spanning_lines=frozenset(core.line_name(line) for core in cores if core.is_main for line in core.lines(ASYNC)),
         other_cores=frozenset(core.line_name(line) for core in cores if not core.is_main for line in core.plane.lines),
         one_at_a_time=space.one_at_a_time,
+        copies_compute=space.source == "modelled",
         meters=tuple(
             meter
             for core in cores
@@ -149,6 +164,8 @@ def _operations(line: Line, core: _Core, kind: str, executions: pd.DataFrame) ->
             "module": module,
             "text": map_words(names, lambda name: name if _HLO_NAME.match(name) else ""),
             "category": line.words("hlo_category"),
+            "source": line.words("source"),
+            "source_stack": line.words("source_stack"),
             "tf_op": fill_words(line.words("tf_op"), line.words("tf_op_name")),
             "main": core.is_main and kind == OPS,
             "start_ns": starts,

@@ -18,6 +18,8 @@ RAW = {
     "text": "category",
     "category": "category",
     "tf_op": "category",
+    "source": "category",
+    "source_stack": "category",
     "main": "bool",
     "start_ns": "float64",
     "duration_ns": "float64",
@@ -28,18 +30,20 @@ RAW = {
     "shown_bytes": "float64",
     "core_energy_j": "float64",
 }
-"""Columns of operation events, the last four of them optional.
+"""Columns of operation events, those of _OPTIONAL and _OPTIONAL_WORDS optional.
 
 device: logical id, -1 unknown.  line, name: as in the profile.  hlo_op: the instruction's name.  module: the profile's
 name of its program, like `jit_f(0)`, "" unknown.  text: its HLO line, category: its `hlo_category`, tf_op: its
-`op_name`; "" where the profile has none.  main: on the device's main line, whose events are compute unless they are
-communication.  start_ns: from `Space.zero_ns`.  wait_ns: NaN where not shown.  run: number of the program's
-execution, -1 unknown.  flops, accessed_bytes: `model_flops`, `bytes_accessed`, NaN where not shown.  shown_bytes: of a
-collective in a trace that may be without its HLO, the bytes that it shows; else NaN.  core_energy_j: `vdd_energy_j`
-of an operation of a TensorCore; else NaN.
+`op_name`, source: `file:line`, source_stack: the frames that led there, a line each; "" where the profile has none.
+main: on the device's main line, whose events are compute unless they are communication.  start_ns: from
+`Space.zero_ns`.  wait_ns: NaN where not shown.  run: number of the program's execution, -1 unknown.  flops,
+accessed_bytes: `model_flops`, `bytes_accessed`, NaN where not shown.  shown_bytes: of a collective in a trace that may
+be without its HLO, the bytes that it shows; else NaN.  core_energy_j: `vdd_energy_j` of an operation of a TensorCore;
+else NaN.
 """
 
 
+_OPTIONAL_WORDS = ("source", "source_stack")
 _OPTIONAL = ("flops", "accessed_bytes", "shown_bytes", "core_energy_j")
 
 EXECUTIONS = {"device": "int32", "module": "category", "run": "int64", "start_ns": "float64", "duration_ns": "float64"}
@@ -60,6 +64,8 @@ class DeviceEvents:
     """Lines on which an event spans an asynchronous operation from start to done."""
     other_cores: frozenset[str] = frozenset()
     """Lines of further cores that work for the device."""
+    copies_compute: bool = False
+    """Whether waits for local copies count as compute: in what the schedule model wrote."""
     one_at_a_time: bool = False
     """Whether events nested in another event of the main line are all that the device does meanwhile."""
     meters: tuple[Series, ...] = ()
@@ -73,7 +79,10 @@ def frame(columns: Mapping[str, object], *, length: int) -> pd.DataFrame:
     """Events from columns; a scalar applies to all rows."""
     data: dict[str, object] = {}
     for name, dtype in RAW.items():
-        value = columns.get(name, np.nan) if name in _OPTIONAL else columns[name]
+        if name in (*_OPTIONAL, *_OPTIONAL_WORDS):
+            value = columns.get(name, np.nan if name in _OPTIONAL else "")
+        else:
+            value = columns[name]
         if dtype == "category" and isinstance(value, str):
             value = pd.Categorical.from_codes([0] * length, categories=pd.Index([value], dtype=object))
         data[name] = value

@@ -53,10 +53,12 @@ const opened = strip => {
   const unit = strip.unit_ns;
   const lanes = strip.lanes.map(lane => {
     const blocks = [], talks = [], { of, start, length, exposed, wait } = lane.talk;
-    for (let at = 0, now = 0; at < lane.compute.length; at += 2) {
-      now += lane.compute[at];
-      blocks.push({ start: now * unit, end: (now + lane.compute[at + 1]) * unit });
-    }
+    for (const [list, copies] of [[lane.compute, false], [lane.copies || [], true]])
+      for (let at = 0, now = 0; at < list.length; at += 2) {
+        now += list[at];
+        blocks.push({ start: now * unit, end: (now + list[at + 1]) * unit, copies });
+      }
+    blocks.sort((one, two) => one.start - two.start);
     for (let at = 0, now = 0; at < of.length; at += 1) {
       now += start[at];
       talks.push({ start: now * unit, end: (now + length[at]) * unit, exposed: exposed[at] * unit, of: of[at],
@@ -157,7 +159,8 @@ const draw = program => {
     const seen = list => list.filter(one => one.end >= view.from && one.start <= view.to);
     const partsOf = piece => program.parts[piece.of].map(([look, part]) => [look + (piece.hidden ? 4 : 0), part]);
     paint(program, pen, seen(lane.pieces), looks, partsOf, low, size.talk);
-    paint(program, pen, seen(lane.blocks), [{ colour: colours.compute, alpha: 1 }], () => [[0, 1]], low, -size.compute);
+    paint(program, pen, seen(lane.blocks), [{ colour: colours.compute, alpha: 1 }, { colour: colours.copies, alpha: 1 }],
+          block => [[block.copies ? 1 : 0, 1]], low, -size.compute);
     const talks = seen(lane.talks);
     for (const one of talks) named(program, pen, one, low);
     marked(program, lane, number, talks, pen, low);

@@ -18,7 +18,7 @@ const pan = share => {
 };
 
 const lines = at => {
-  if (!at.talk) return [`compute, ${time(at.block.end - at.block.start)}`, `starts at ${time(at.block.start)}`];
+  if (!at.talk) return [`${at.block.copies ? "waits for a local copy" : "compute"}, ${time(at.block.end - at.block.start)}`, `starts at ${time(at.block.start)}`];
   const [name, kind, axes, scope, payload, verdict, parts] = at.program.collectives[at.talk.of], one = at.talk;
   const rest = one.end - one.start - one.exposed, hidden = rest < at.program.unit_ns / 2 ? 0 : rest; // but for rounding
   const split = VERDICTS.map((word, place) => parts[place] ? `${Math.round(parts[place] * 100)} % ${word}` : "").filter(Boolean);
@@ -81,7 +81,7 @@ const point = at => {
 
 const colours = () => {
   const style = getComputedStyle(document.documentElement);
-  for (const name of [...VERDICTS, "unknown", "compute", "ink", "soft", "edge", "panel"])
+  for (const name of [...VERDICTS, "unknown", "compute", "copies", "ink", "soft", "edge", "panel"])
     view.colours[name] = style.getPropertyValue(`--${name}`).trim();
 };
 

@@ -13,15 +13,15 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from compare.render.figures import INK, STYLE, draw_heading, heading_inches, save_figure
-from compare.render.palette import COMPUTE, IDLE, UNCLEAR, VERDICTS
+from compare.render.palette import COMPUTE, COPIES, IDLE, UNCLEAR, VERDICTS
 from compare.render.picture import Drawing, Picture
 from compare.render.time import network_figures
 from compare.render.time.timeline_strip import LaneCommunications, Strip
 from compare.render.time.timing_section import ProgramTiming, by_group
 from compare.render.units import time_text
 from compare.report.model.timing import Number, PipelineTimes
-from compare.timeline.arrays import Floats, Ints
-from compare.timeline.intervals import intersect
+from compare.timeline.arrays import Floats, Ints, Times
+from compare.timeline.intervals import Union, intersect
 
 WIDE = 8.0
 """Inches."""
@@ -94,6 +94,7 @@ def _bars(panel: Axes, timings: Sequence[ProgramTiming]) -> None:
     ]
     for verdict, colour in _COLOURS.items():
         parts.append((f"exposed: {verdict}", colour, [timing.exposed(verdict) or 0 for timing in timings]))
+    parts.append(("waits for local copies", COPIES, [timing.times.copy_wait_ns or 0 for timing in timings]))
     parts.append(("neither", IDLE, [timing.idle_ns for timing in timings]))
     for words, colour, amounts in parts:
         if any(amounts) or words == "compute":
@@ -134,7 +135,10 @@ def draw_step(phase: str, strips: Sequence[Strip]) -> Picture:
             panel.axvline(strip.step_ns, color=INK, linewidth=1)
             name = f"{strip.title}  {strip.cell}: {time_text(strip.step_ns)} a step"
             panel.set_title(name, loc="left", parse_math=False)
-        patches = {"compute": COMPUTE, **_COLOURS}
+        copies = (
+            {"waits for local copies": COPIES} if any(lane.copies for each in strips for lane in each.lanes) else {}
+        )
+        patches = {"compute": COMPUTE, **copies, **_COLOURS}
         handles = [Patch(color=colour, label=words) for words, colour in patches.items()]
         handles.append(Patch(color=_pale(VERDICTS["induced"], _PALE), label="pale: hidden"))
         figure.legend(handles=handles, loc="lower center", ncols=6, frameon=False)
@@ -155,20 +159,31 @@ def _paint_strip(strip: Strip, longest: float) -> NDArray[np.float64]:
     width = longest / strip.unit_ns / _COLUMNS
     for index, lane in enumerate(strip.lanes):
         line = index * (_COMPUTE_ROWS + _COMM_ROWS + _GAP) + _COMPUTE_ROWS
-        blocks = np.array(lane.compute, dtype=np.int64).reshape(-1, 2)
-        begins = np.cumsum(blocks[:, 0])
-        up = np.rint(pixel_coverage(begins, begins + blocks[:, 1], width=width, columns=_COLUMNS) * _COMPUTE_ROWS)
-        paper[line - _COMPUTE_ROWS : line][np.arange(_COMPUTE_ROWS)[::-1, None] < up] = to_rgb(COMPUTE)
+        computes, copies = _blocks(lane.compute), _blocks(lane.copies or [])
+        from_line = np.arange(_COMPUTE_ROWS)[::-1, None]
+        low = np.zeros(_COLUMNS)
+        for blocks, own in ((computes, COMPUTE), (copies, COPIES)):
+            up = low + np.rint(pixel_coverage(*blocks, width=width, columns=_COLUMNS) * _COMPUTE_ROWS)
+            paper[line - _COMPUTE_ROWS : line][(from_line >= low) & (from_line < up)] = to_rgb(own)
+            low = up
+        busy = Union.of(*(np.concatenate(edges).astype(np.float64) for edges in zip(computes, copies, strict=True)))
         edge = np.zeros(_COLUMNS)
-        for colour, share in _communication_shares(strip, lane.talk, begins, begins + blocks[:, 1], width):
+        for colour, share in _communication_shares(strip, lane.talk, busy.starts, busy.ends, width):
             low, edge = edge, edge + share
             rows = np.arange(_COMM_ROWS)[:, None] + 0.5
             paper[line : line + _COMM_ROWS][(rows >= low * _COMM_ROWS) & (rows < edge * _COMM_ROWS)] = colour
     return paper
 
 
+def _blocks(lane: list[int]) -> tuple[Ints, Ints]:
+    """Starts and ends of a lane's blocks."""
+    pairs = np.array(lane, dtype=np.int64).reshape(-1, 2)
+    starts: Ints = np.cumsum(pairs[:, 0])
+    return starts, starts + pairs[:, 1]
+
+
 def _communication_shares(
-    strip: Strip, lane_comms: LaneCommunications, begins: Ints, ends: Ints, width: float
+    strip: Strip, lane_comms: LaneCommunications, begins: Times, ends: Times, width: float
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """(colour, fraction of each column) of a lane's communication; the hidden part is pale and last."""
     starts, of = np.cumsum(np.array(lane_comms.start, dtype=np.int64)), np.array(lane_comms.of, dtype=np.int64)
@@ -179,7 +194,9 @@ def _communication_shares(
         selected = of == index
         everything += parts * pixel_coverage(starts[selected], stops[selected], width=width, columns=_COLUMNS)
         hidden += parts * pixel_coverage(
-            *intersect(starts[selected], stops[selected], begins, ends), width=width, columns=_COLUMNS
+            *intersect(starts[selected].astype(np.float64), stops[selected].astype(np.float64), begins, ends),
+            width=width,
+            columns=_COLUMNS,
         )
     total = np.maximum(everything.sum(axis=0), 1)
     for paleness, amounts in ((0.0, np.clip(everything - hidden, 0, None)), (_PALE, hidden)):
@@ -255,7 +272,7 @@ def _name(timing: ProgramTiming) -> str:
     return f"{timing.title}  {timing.cell}"
 
 
-def pixel_coverage(starts: Ints, ends: Ints, *, width: float, columns: int) -> Floats:
+def pixel_coverage(starts: Ints | Times, ends: Ints | Times, *, width: float, columns: int) -> Floats:
     """For each of `columns` columns of `width`, from 0: the fraction covered by the intervals; overlaps count twice."""
     edges = np.zeros(columns + 1)
     for times, sign in ((starts, 1.0), (ends, -1.0)):

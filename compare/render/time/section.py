@@ -100,8 +100,9 @@ def _blocks(
                              " steps."),))  # fmt: skip
     for phase in shown:
         yield from _phase(report, phase, phases[phase])
+    copies = any(timing.times.copy_wait_ns for timings in phases.values() for timing in timings)
     unknown = any(timing.exposed("unknown") for timings in phases.values() for timing in timings)
-    yield Widget(template="time_legend.html.j2", values={"unknown": unknown})
+    yield Widget(template="time_legend.html.j2", values={"unknown": unknown, "copies": copies})
     if strips:
         still = [inline_picture(picture) for picture in pictures if picture.name.endswith(STILL)]
         yield Widget(template="strips.html.j2", values={
@@ -163,7 +164,8 @@ def _group(phase: str, group: str, members: Sequence[ProgramTiming]) -> Iterator
 def _parts(timing: ProgramTiming) -> list[tuple[str, float]]:
     """The parts of one program's bar, from the left: (style, ns)."""
     exposed = {verdict: timing.exposed(verdict) for verdict in VERDICTS}
-    parts = [("computes", timing.times.compute_ns), *exposed.items(), ("idle", _idle(timing))]
+    copies = ("copies", timing.times.copy_wait_ns)
+    parts = [("computes", timing.times.compute_ns), *exposed.items(), copies, ("idle", _idle(timing))]
     return [(name, amount) for name, amount in parts if amount]
 
 
@@ -173,24 +175,31 @@ def _idle(timing: ProgramTiming) -> float | None:
 
 def _table(phase: str, group: str, members: Sequence[ProgramTiming]) -> Table:
     verdicts = [Column(heading=f"exposed {name}", style=name) for name in _VERDICTS]
-    more = ("exposed unknown", "neither", "waiting for others")
+    more = ("exposed unknown", *_copies(members), "neither", "waiting for others")
     return Table(
         name=f"Times of {phase}, {group}",
         columns=(
             Column(heading="program", prose=True), *(Column(heading=words) for words in _TIMES.values()), *verdicts,
             *(Column(heading=words, page_only=True) for words in more),
         ),
-        rows=tuple(Row(name=timing.title, code=timing.cell, cells=tuple(_cells(timing))) for timing in members),
+        rows=tuple(
+            Row(name=timing.title, code=timing.cell, cells=tuple(_cells(timing, members))) for timing in members
+        ),
     )  # fmt: skip
 
 
-def _cells(timing: ProgramTiming) -> Iterator[Cell]:
+def _copies(members: Sequence[ProgramTiming]) -> list[str]:
+    """The column of waits for local copies, where any program shows some."""
+    return ["waiting for local copies"] * any(timing.times.copy_wait_ns is not None for timing in members)
+
+
+def _cells(timing: ProgramTiming, members: Sequence[ProgramTiming]) -> Iterator[Cell]:
     for name in _TIMES:
         amount = getattr(timing.times, name)
         yield Cell(time_text(amount), style="" if amount else "zero")
     for name in VERDICTS:
         yield Cell(time_text(timing.exposed(name)), style=name if timing.exposed(name) else "zero")
-    for amount in (_idle(timing), timing.times.wait_ns):
+    for amount in (*[timing.times.copy_wait_ns for _ in _copies(members)], _idle(timing), timing.times.wait_ns):
         yield Cell(time_text(amount), style="" if amount else "zero")
 
 

@@ -76,6 +76,7 @@ def _part_differences(timing: ProgramTiming, other: ProgramTiming, difference_ns
     parts = (
         ((timing.times.compute_ns or 0) - (other.times.compute_ns or 0), "compute"),
         ((timing.times.exposed_ns or 0) - (other.times.exposed_ns or 0), "exposed communication"),
+        ((timing.times.copy_wait_ns or 0) - (other.times.copy_wait_ns or 0), "waiting for local copies"),
         (timing.idle_ns - other.idle_ns, "idle"),
     )
     return ", ".join(

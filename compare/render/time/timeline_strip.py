@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
@@ -10,10 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from compare.render.time.timeline_view import NO_SHARE, ProgramTimeline, middle_step, shares_by_name
-from compare.report.model.codec import JsonObject, encode
+from compare.report.model.codec import OPTIONAL, JsonObject, encode
 from compare.report.model.mesh import DeviceMesh
 from compare.timeline.intervals import Union
-from compare.timeline.timeline import COMMUNICATION, COMPUTE, UNKNOWN
+from compare.timeline.timeline import COMMUNICATION, COMPUTE, COPY, UNKNOWN
 
 _UNITS = 1_000_000
 """Time resolution: a step has this many units."""
@@ -59,11 +59,15 @@ class LaneCommunications:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """One device, or several identical ones; `compute` is start, length, start, length, … of its blocks."""
+    """One device, or several identical ones; `compute` is start, length, start, length, … of its blocks.
+
+    copies: the same of its waits for local copies; absent where there are none.
+    """
 
     name: str
     compute: list[int]
     talk: LaneCommunications
+    copies: list[int] | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,10 +106,11 @@ def strip(program: ProgramTimeline, *, stage_of: Mapping[int, int] = NO_STAGES) 
     lanes = []
     for device in _shown_devices(events, stage_of):
         device_comms = comms[comms["device"].eq(device)]
-        work = events[events["device"].eq(device) & events["role"].eq(COMPUTE)]
+        work, copies = (events[events["device"].eq(device) & events["role"].eq(role)] for role in (COMPUTE, COPY))
         lanes.append(Lane(
             name=_name(device, timeline.stands_for.get(device, (device,)), stage_of),
             compute=_blocks(work, begin, unit, least=(end - begin) / _SEEN),
+            copies=_blocks(copies, begin, unit, least=(end - begin) / _SEEN) or None,
             talk=_communications(device_comms, indices[comms["device"].eq(device).to_numpy()], begin, unit),
         ))  # fmt: skip
     return Strip(
@@ -168,7 +173,7 @@ def _collectives(
 
 
 def _blocks(work: pd.DataFrame, begin: float, unit: float, *, least: float) -> list[int]:
-    """Start, length, start, … of its compute, in units; gaps shorter than `least` ns are closed."""
+    """Start, length, start, … of such events, in units; gaps shorter than `least` ns are closed."""
     starts = work["start_ns"].to_numpy(np.float64)
     busy = Union.of(starts, starts + work["duration_ns"].to_numpy(np.float64))
     if not busy.starts.size:

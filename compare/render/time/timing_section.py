@@ -87,9 +87,10 @@ class ProgramTiming:
 
     @property
     def idle_ns(self) -> float:
-        """Time neither in compute nor in exposed communication."""
+        """Time neither in compute, nor in exposed communication, nor in waits for local copies."""
         times = self.times
-        return max(0.0, (times.step_ns or 0) - (times.compute_ns or 0) - (times.exposed_ns or 0))
+        parts = (times.compute_ns, times.exposed_ns, times.copy_wait_ns)
+        return max(0.0, (times.step_ns or 0) - sum(part or 0 for part in parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,13 +202,15 @@ def failures(report: Report, phase: str) -> Iterator[str]:
 def sentence(timing: ProgramTiming) -> str:
     """`a 61.0 ms step, 24.1 ms of it exposed communication, of which 23.0 ms is avoidable`."""
     step, exposed, avoidable = timing.times.step_ns, timing.times.exposed_ns, timing.avoidable_ns
+    copies = timing.times.copy_wait_ns
+    waits = f", {time_text(copies)} of it waiting for local copies" if copies else ""
     if exposed is None:
-        return f"a {time_text(step)} step; how much of it is exposed communication is unknown"
+        return f"a {time_text(step)} step{waits}; how much of it is exposed communication is unknown"
     if not timing.times.communication_ns:
-        return f"a {time_text(step)} step, without communication"
+        return f"a {time_text(step)} step{waits}, without communication"
     if not exposed:
-        return f"a {time_text(step)} step, without exposed communication"
-    words = f"a {time_text(step)} step, {time_text(exposed)} of it exposed communication, of which"
+        return f"a {time_text(step)} step{waits}, without exposed communication"
+    words = f"a {time_text(step)} step{waits}, {time_text(exposed)} of it exposed communication, of which"
     if avoidable is None:
         return f"{words} the avoidable part is unknown"
     return f"{words} {time_text(avoidable) if avoidable else 'nothing'} is avoidable"

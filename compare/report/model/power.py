@@ -64,7 +64,8 @@ class MeasuredEnergy:
     peak_w: Number
     """Of a device, the most in 1 ms."""
     by_part_j: Mapping[str, Number]
-    """`compute`, `communication` (exposed, where meters are the source) and `idle`; their sum is `energy_j`."""
+    """`compute`, `communication` (exposed, where meters are the source), `copies` (waits for local copies, where any is
+    shown) and `idle`; their sum is `energy_j`."""
     by_axes_j: Mapping[str, Number]
     """The communication's, by mesh axes."""
     by_verdict_j: Mapping[str, Number]

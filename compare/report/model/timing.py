@@ -27,6 +27,8 @@ class Times:
     compute_ns: Number
     communication_fraction: Number
     overlap: Number
+    copy_wait_ns: Number = field(default=None, metadata=OPTIONAL)
+    """Neither compute nor communication: the device waits for a local copy.  Absent where no such wait is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +199,8 @@ class DeviceTimes:
     idle_ns: Number
     members: tuple[int, ...] | None = field(default=None, metadata=OPTIONAL)
     """The devices that it represents, itself included; not in what earlier versions wrote."""
+    copy_wait_ns: Number = field(default=None, metadata=OPTIONAL)
+    """As in `Times`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

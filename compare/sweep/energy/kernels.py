@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 
-from compare.timeline.timeline import COMMUNICATION, COMPUTE
+from compare.timeline.timeline import COMMUNICATION, COPY, OCCUPIED
 
 MATMUL, ELEMENTWISE, NORM, OTHER = "matmul", "memory and elementwise", "norm", "other compute"
 ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER = "all-reduce", "all-gather", "reduce-scatter"
@@ -33,14 +33,14 @@ def classify_operations(events: pd.DataFrame) -> "pd.Series[str]":
     """HLO operation -> its class, from all its events.
 
     Of compute: with FLOPs of dots or convolutions it is a matmul, fused or not; else by its scope a norm; else, where
-    it moves or makes elements, memory and elementwise.  Of communication: its kind.
+    it moves or makes elements, or waits for a local copy, memory and elementwise.  Of communication: its kind.
     """
-    roles = events[events["role"].isin((COMPUTE, COMMUNICATION))]
+    roles = events[events["role"].isin((*OCCUPIED, COMMUNICATION))]
     table = pd.DataFrame({
         "operation": _operation(roles), "communicates": roles["role"].eq(COMMUNICATION),
         "kind": roles["kind"].astype(str), "norm": roles["scope"].astype(str).eq("norm"),
         "matrix": roles["matrix_flops"].fillna(0) > 0,
-        "moves": (roles["memory_bytes"].fillna(0) > 0) | (roles["vector_ops"].fillna(0) > 0),
+        "moves": (roles["memory_bytes"].fillna(0) > 0) | (roles["vector_ops"].fillna(0) > 0) | roles["role"].eq(COPY),
     })  # fmt: skip
     of = table.groupby("operation").agg({"communicates": "max", "kind": "max", "norm": "max", "matrix": "max",
                                          "moves": "max"})  # fmt: skip
@@ -58,7 +58,7 @@ def time_by_class(events: pd.DataFrame, *, step_ns: float, device_steps: int) ->
     Compute is its length, communication its exposed part (what is hidden is compute's), the rest is idle.
     events: with column `stands_for`, of one program.  device_steps: devices × steps.
     """
-    rows = events[events["role"].isin((COMPUTE, COMMUNICATION)) & events["step"].ge(0)]
+    rows = events[events["role"].isin((*OCCUPIED, COMMUNICATION)) & events["step"].ge(0)]
     classes = _operation(rows).map(classify_operations(events))
     lengths = rows["alone_ns"].where(rows["role"].eq(COMMUNICATION), rows["duration_ns"]) * rows["stands_for"]
     sums = lengths.groupby(classes).sum() / device_steps
@@ -71,4 +71,4 @@ def _operation(rows: pd.DataFrame) -> "pd.Series[str]":
     name, op = rows["name"].astype(str), rows["hlo_op"].astype(str)
     compute = op.where(op.ne(""), name)
     collective = rows["collective"].astype(str)
-    return compute.where(rows["role"].eq(COMPUTE), collective.where(collective.ne(""), "communication " + name))
+    return compute.where(rows["role"].isin(OCCUPIED), collective.where(collective.ne(""), "communication " + name))

@@ -1,6 +1,6 @@
 """The table behind all means: times and volumes by device and step."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ from compare.timeline.arrays import Ints, Times
 from compare.timeline.intervals import Union
 from compare.timeline.tracks.tracks import DeviceTrack, DeviceTracks
 
-TIMES = ["step_ns", "communication_ns", "exposed_ns", "hidden_ns", "wait_ns", "compute_ns"]
+TIMES = ["step_ns", "communication_ns", "exposed_ns", "hidden_ns", "wait_ns", "compute_ns", "copy_wait_ns"]
 VOLUMES = ["executions", "payload_bytes"]
 
 
@@ -66,7 +66,12 @@ def measure_times(tracks: DeviceTracks, *, by: Sequence[str] = ()) -> Table:
     keys: list[Ints] = []
     columns: dict[str, list[Times]] = {name: [] for name in ("device", "step", "weight", "known", *TIMES, *VOLUMES)}
     for track in tracks.devices:
-        size, track_codes, computing = track.steps.size, codes[track.rows], track.busy.inside(track.begins, track.ends)
+        size, track_codes = track.steps.size, codes[track.rows]
+        busy, copying = (union.inside(track.begins, track.ends) for union in (track.busy, track.copying))
+        on_core = {
+            "compute_ns": busy - copying,
+            "copy_wait_ns": copying if tracks.has_copies else np.full(size, np.nan),
+        }
         by_step = {
             "device": np.full(size, track.device, np.float64),
             "step": track.steps.astype(np.float64),
@@ -75,7 +80,7 @@ def measure_times(tracks: DeviceTracks, *, by: Sequence[str] = ()) -> Table:
         }
         for code in range(len(names)):
             chosen = np.flatnonzero(track_codes == code)
-            values_by_name = _times(track, computing, chosen, has_devices=tracks.has_devices, waited=bool(waited[code]))
+            values_by_name = _times(track, on_core, chosen, has_devices=tracks.has_devices, waited=bool(waited[code]))
             values_by_name |= _volumes(
                 track, chosen, payload[track.rows], share=1 if tracks.has_devices else track.weight
             )
@@ -98,7 +103,9 @@ def _lost(tracks: DeviceTracks, codes: Ints, payload: Times, size: int) -> dict[
     }
 
 
-def _times(track: DeviceTrack, computing: Times, chosen: Ints, *, has_devices: bool, waited: bool) -> dict[str, Times]:
+def _times(
+    track: DeviceTrack, on_core: Mapping[str, Times], chosen: Ints, *, has_devices: bool, waited: bool
+) -> dict[str, Times]:
     begins, ends = track.begins, track.ends
     times = {"step_ns": ends - begins}
     unknown = np.full(begins.size, np.nan)
@@ -112,7 +119,7 @@ def _times(track: DeviceTrack, computing: Times, chosen: Ints, *, has_devices: b
         "exposed_ns": communicating - hidden,
         "hidden_ns": hidden,
         "wait_ns": waits_of(track, chosen).inside(begins, ends) if waited else unknown,
-        "compute_ns": computing,
+        **on_core,
     }
 
 

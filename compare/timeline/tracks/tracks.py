@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from compare.timeline.arrays import Ints, Mask, Times
 from compare.timeline.errors import TimingError
-from compare.timeline.intervals import Union
-from compare.timeline.timeline import COMMUNICATION, COMPUTE, UNKNOWN, Timeline, steps_by_device
+from compare.timeline.intervals import Union, subtract
+from compare.timeline.timeline import COMMUNICATION, COPY, OCCUPIED, UNKNOWN, Timeline, steps_by_device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,9 @@ class DeviceTrack:
     step_index: Ints
     """The step in which each communication starts, as an index into `steps`; -1 outside all."""
     busy: Union
-    """When it computes."""
+    """When it computes, or waits for a local copy."""
+    copying: Union
+    """Of that, when it waits for a local copy."""
     known: Mask
     """Per step, whether its times are known: not where it shows no event while some events have no known device."""
 
@@ -53,6 +55,8 @@ class DeviceTracks:
     devices: tuple[DeviceTrack, ...]
     has_devices: bool
     """If not, there is one track for all devices together: it has volumes, but no times."""
+    has_copies: bool
+    """Whether any device shows that it waits for local copies."""
     notes: tuple[str, ...]
 
     @classmethod
@@ -61,7 +65,7 @@ class DeviceTracks:
         if not timeline.steps["duration_ns"].gt(0).any():
             raise TimingError("the timeline has no step that lasts; a reader gives at least one, the whole span")
         events = timeline.events
-        communicating, computing = (events["role"].eq(role).to_numpy() for role in (COMMUNICATION, COMPUTE))
+        communicating, computing = (events["role"].isin(roles).to_numpy() for roles in ((COMMUNICATION,), OCCUPIED))
         comms = events[communicating].reset_index(drop=True)
         devices = events["device"].to_numpy()
         used_devices = devices[communicating | computing]
@@ -71,14 +75,20 @@ class DeviceTracks:
         shown = {UNKNOWN}
         if has_devices:
             shown = {*marks, *(np.unique(used_devices).tolist() if UNKNOWN in marks else ())} - {UNKNOWN}
+        executing = set(timeline.executions["device"].unique().tolist()) if len(timeline.executions) else set()
+        silent = sorted((shown & executing) - set(np.unique(devices).tolist()))
+        shown -= set(silent)
         computes = events[computing]
         lost = {step for rows in (comms, computes) for step in rows.loc[rows["device"].eq(UNKNOWN), "step"].unique()}
         tracks = tuple(
             _track(device, timeline, comms, computes, marks.get(device, default_marks), lost if has_devices else set())
             for device in sorted(shown)
         )
-        notes = (*_notes(timeline, used_devices, tracks, has_devices), *_waiting(comms))
-        return cls(timeline=timeline, comms=comms, devices=tracks, has_devices=has_devices, notes=notes)
+        notes = (*_notes(timeline, used_devices, tracks, has_devices), *_silent(silent), *_waiting(comms))
+        return cls(
+            timeline=timeline, comms=comms, devices=tracks, has_devices=has_devices,
+            has_copies=bool(events["role"].eq(COPY).any()), notes=notes,
+        )  # fmt: skip
 
     def keys(self, by: Sequence[str]) -> tuple[list[tuple[str, ...]], Ints]:
         """(distinct values of some columns, sorted; each communication's index among them)."""
@@ -119,7 +129,11 @@ def _track(
     starts, stops = spans(device_comms)
     step = np.searchsorted(begins, starts, side="right") - 1
     inside = (step >= 0) & (starts < ends[np.maximum(step, 0)])
-    busy = Union.of(*spans(computes[_rows_of(computes["device"].to_numpy(), device)]))
+    computes = computes[_rows_of(computes["device"].to_numpy(), device)]
+    is_copy = computes["role"].eq(COPY)
+    busy, copying = Union.of(*spans(computes)), Union.of(*spans(computes[is_copy]))
+    if copying.starts.size:  # what computes beside a wait, on another thread, is compute
+        copying = subtract(copying, Union.of(*spans(computes[~is_copy])))
     steps = marks["step"].to_numpy(np.int32)
     has_events = (Union.of(starts, stops) | busy).inside(begins, ends) > 0
     return DeviceTrack(
@@ -134,6 +148,7 @@ def _track(
         waits=device_comms["wait_ns"].to_numpy(np.float64),
         step_index=np.where(inside, step, -1),
         busy=busy,
+        copying=copying,
         known=has_events | ~np.isin(steps, list(lost)),
     )
 
@@ -146,6 +161,14 @@ def spans(rows: pd.DataFrame) -> tuple[Times, Times]:
 
 def _rows_of(devices: NDArray[np.int32], device: int) -> "slice[int, int, int]":
     return slice(int(np.searchsorted(devices, device, "left")), int(np.searchsorted(devices, device, "right")))
+
+
+def _silent(devices: Sequence[int]) -> list[str]:
+    """A note on devices that execute programs, and whose operations the profile did not record."""
+    named = ", ".join(map(str, devices))
+    return [f"devices {named} execute programs, and none of their operations was recorded: no mean is over them"][
+        : len(devices)
+    ]
 
 
 def _waiting(comms: pd.DataFrame) -> list[str]:

@@ -71,6 +71,32 @@ def test_json_has_all_that_the_number_was_made_of(tmp_path, capsys):
     assert len(found["details"]["intervals"]) == 2
 
 
+def test_all_metrics_come_from_one_reading_in_one_table(tmp_path, capsys):
+    folder = two_axes(tmp_path / "tpu")
+    words = ["--trace", folder, "--axes", "pp=2,tp=2", "--metric"]
+    assert run([*words, "all"]) == 0
+    printed = capsys.readouterr()
+    shown = {line.split()[0]: line.split()[1:] for line in printed.out.splitlines()}
+    assert list(shown) == list(METRICS)
+    for name in ("traffic_window", "coll_call_num", "mfu", "communication_fraction"):
+        run([*words, name])
+        assert shown[name] == [capsys.readouterr().out.split()[-1], METRICS[name].unit]
+    assert {line.partition(":")[0] for line in printed.err.splitlines()} == {
+        name for name, (value, _) in shown.items() if value == "-1"
+    }  # fmt: skip
+
+
+def test_all_metrics_as_json_have_what_each_was_made_of(tmp_path, capsys):
+    folder = inference(tmp_path / "tpu")
+    assert run(["--trace", folder, "--metric", "all", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    rows = {row["metric"]: row for row in document["metrics"]}
+    assert list(rows) == list(METRICS)
+    assert (rows["ttft"]["value"], rows["ttft"]["not_applicable"]) == (0.005, None)
+    assert (rows["compute_comm_overlap"]["value"], rows["compute_comm_overlap"]["details"]) == (-1, {})
+    assert "nothing to overlap" in rows["compute_comm_overlap"]["not_applicable"]
+
+
 def test_a_run_folder_says_what_its_report_says(capsys):
     timing = example_report()["phases"]["decode"]["arms"]["torchxla"]["timing"]
     per_step = timing["per_step"]

@@ -280,3 +280,29 @@ def test_words_can_be_read_in_either_scheme(browser: Any, place: Path, scheme: s
     assert len(result) > 100
     for words, ink, paper in result:
         assert contrast(ink, paper) >= 4.5, (words, ink, paper)
+
+
+def test_a_wait_for_a_local_copy_is_told_apart_from_compute(browser: Any, tmp_path: Path) -> None:
+    """JAX's program, its first 200 µs a wait for a copy, by the page's data."""
+    import json
+    import re
+
+    text = make_page(add_times(make_report(phases=("prefill", "decode"))))
+    found = re.search(r'(<script type="application/json" id="strip-data">)(.*?)(</script>)', text, re.DOTALL)
+    assert found
+    data = json.loads(found[2])
+    strip = next(iter(data.values()))[0]
+    lane = strip["lanes"][0]
+    first = round(200 * US / strip["unit_ns"])
+    lane["copies"] = [0, first]
+    lane["compute"] = [first, lane["compute"][1] - first, lane["compute"][2] + 0, *lane["compute"][3:]]
+    place = tmp_path / "report.html"
+    place.write_text(text.replace(found[2], json.dumps(data).replace("<", "\\u003c")), encoding="utf-8")
+    open_page(browser, place, width=1400)
+    browser.execute_async_script(
+        "document.getElementById('strips').scrollIntoView();"
+        "requestAnimationFrame(() => requestAnimationFrame(arguments[0]))"
+    )
+    _wheel(browser, 0, -2000)
+    assert _point(browser, 0, 0, 100 * US, talk=False)[0] == "waits for a local copy, 200 µs"
+    assert _point(browser, 0, 0, 225 * US, talk=False)[0].startswith("compute, 50")

@@ -123,3 +123,40 @@ def test_what_is_not_known_says_so() -> None:
 def test_a_step_of_an_8b_model_is_small_and_plain_json() -> None:
     text = json.dumps(strip(make_timed("torchxla")).to_json(), separators=(",", ":"), allow_nan=False)
     assert len(text) < 25_000
+
+
+def _offloading() -> Any:
+    """A step of 1 ms: 400 µs wait for a copy, 200 compute, 300 are an all-reduce, of which the copy hides 100."""
+    events = [compute(0, "copy-done.3", 0.0, 400 * US, role="copy"), compute(0, "fusion.1", 400 * US, 200 * US),
+              communicate(0, "all-reduce.2", 300 * US, 100 * US),
+              communicate(0, "all-reduce.3", 600 * US, 200 * US)]  # fmt: skip
+    return make_timeline(events, steps=[(0, 0, 0.0, 1000 * US)], source="measured", label="measured on 1 TPU device")
+
+
+def test_waits_for_local_copies_stand_beside_compute() -> None:
+    program_strip = strip(_of(_offloading()))
+    (lane,) = program_strip.lanes
+    unit = program_strip.unit_ns / US
+    assert [number * unit for number in lane.compute] == pytest.approx([400, 200], abs=unit)
+    assert lane.copies is not None
+    assert [number * unit for number in lane.copies] == pytest.approx([0, 400], abs=unit)
+    assert [talk[1:] for talk in _talks(program_strip, 0)] == [
+        pytest.approx((300, 100, 0), abs=unit), pytest.approx((600, 200, 200), abs=unit),
+    ]  # fmt: skip
+
+
+def test_a_strip_without_such_waits_has_no_word_of_them() -> None:
+    assert all("copies" not in lane for lane in strip(make_timed("jax")).to_json()["lanes"])
+
+
+def test_the_figure_of_a_step_paints_waits_for_copies() -> None:
+    """At 20 % of the step the lane above is in the colour of copies, at 50 % in that of compute."""
+    from matplotlib.colors import to_rgb
+
+    from compare.render.palette import COMPUTE, COPIES
+    from compare.render.time.figures import _paint_strip
+
+    program_strip = strip(_of(_offloading()))
+    paper = _paint_strip(program_strip, program_strip.step_ns)
+    for share, colour in ((0.2, COPIES), (0.5, COMPUTE), (0.9, "#ffffff")):
+        assert tuple(paper[9, int(share * paper.shape[1])]) == pytest.approx(to_rgb(colour))

@@ -134,3 +134,17 @@ def test_a_program_that_was_not_timed_says_why(report: Report) -> None:
         "JAX tpu has no modelled times: no clock is known for v9", "JAX cpu was not measured: signal 11",
         "TorchXLA cpu was measured, and has no times: the file is cut",
     ]  # fmt: skip
+
+
+def test_waits_for_local_copies_are_no_idle_time_and_are_said(programs: list[ProgramTiming]) -> None:
+    """Of the 56.5 ms of compute 20 ms are waits: idle stays 0."""
+    from dataclasses import replace
+
+    section = programs[2].section
+    times = replace(section.per_step, compute_ns=36.5 * MS, copy_wait_ns=20 * MS)
+    waiting = replace(programs[2], section=replace(section, per_step=times))
+    assert waiting.idle_ns == 0
+    assert sentence(waiting) == (
+        "a 117 ms step, 20.0 ms of it waiting for local copies, 60.5 ms of it exposed communication, of which "
+        "21.9 ms is avoidable"
+    )

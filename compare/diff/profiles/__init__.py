@@ -1,0 +1,1 @@
+"""Two profiles held against each other: what became slower first."""
