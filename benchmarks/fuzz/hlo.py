@@ -13,7 +13,7 @@ from compare.hlo.collective import Collective
 _KINDS = (
     "all-reduce|all-gather|reduce-scatter|ragged-all-to-all|all-to-all|collective-permute|collective-broadcast"
 )  # fmt: skip
-_COLLECTIVE = re.compile(rf"(?<=\s)(?:(?:{_KINDS})(?:-start)?|send|recv)\(")
+_COLLECTIVE = re.compile(rf"(?<=\s)(?:(?:{_KINDS})(?:-start)?|send|recv)\s*\(")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _CALLED = re.compile(
     r"(?:calls|to_apply|condition|body|true_computation|false_computation|\w+_computations)=(\{[^}]*\}|%?[\w.\-]+)"
@@ -51,7 +51,11 @@ def describe_loss(text: str, rows: Sequence[Collective]) -> str:
             return ""  # an unclosed quote: attributes and text cannot be distinguished this simply
         matches = [match[0] for match in _COLLECTIVE.finditer(plain)]
         count += len(matches)
-        side = "recv(" in matches or "is_host_transfer=true" in plain or "chain_id=" in plain
+        side = (
+            any(match.startswith("recv") for match in matches)
+            or "is_host_transfer=true" in plain
+            or "chain_id=" in plain
+        )
         aside += len(matches) if side else 0
     if not count - aside <= len(rows) <= count:
         return f"{count} collectives stand in the text, {aside} perhaps no rows, and {len(rows)} rows were read"

@@ -83,6 +83,9 @@ REFUSED_HERE = (
     r"two instructions on one line|the operand .* is not in its computation",
     r"dimensions=\{-|cannot read the dims|unknown spelling",  # numbers with a sign, white space between brackets
     r"no ENTRY computations",  # XLA takes the last one
+    r"more than the end of a computation",  # a shape that is broken behind a brace
+    r"its operands do not fit it",  # its parser does not hold an operation's operands against each other
+    r"its target names device|device groups .* have sizes|the transpose of device groups",  # nor groups against devices
     r"cannot read",  # a line that is broken inside of a word, or of a shape
     r"does not fit its operand|its operand is \w+ and its result",  # the print has the outer shape of an async start
 )
@@ -92,6 +95,7 @@ OTHER_ROWS = (
     r"must have more than one device per group",  # a mesh whose groups have one device each
     r"attribute dimensions is expected",  # a call that became a collective in groups of one
     r"computation does not exist",  # a reducer that stands behind its use
+    r"expects opcode",  # a type that is another's end: f16 of bf16
 )
 """Why XLA refuses what is read here with other rows than before the damage: they are those of the text."""
 

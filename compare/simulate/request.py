@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,6 +35,8 @@ from meshes.process.one_line import log_note, quote
 ASTRA_SIM = "astra-sim"
 Value = TypeVar("Value")
 _MOST_BYTES = 2**62
+_MOST_OF_A_RANK = 256
+"""Messages that it sends or receives at once: each that begins or ends gives all on its links another rate."""
 _MEMORY = 2765.0
 """Of the runs in docs/network.md, as astra-sim: there is no default there."""
 _USAGE = """python -m compare.simulate --collective KIND --bytes N (--machine FILE|NAME | --dims …) [options below]
@@ -259,6 +262,12 @@ def _messages(words: Sequence[str], num_bytes: int | None) -> tuple[Message, ...
         if size is None:
             raise TimingError(f"--pairs: {quote(word)} has no bytes; write {word.strip()}:1048576, or --bytes 1048576")
         messages.append(Message(int(match[1]), int(match[2]), size))
+    for ranks in (Counter(message.source for message in messages), Counter(message.target for message in messages)):
+        rank, count = ranks.most_common(1)[0]
+        if count > _MOST_OF_A_RANK:
+            raise TimingError(
+                f"--pairs: {count:,} messages of rank {rank} at once; at most {_MOST_OF_A_RANK} are played"
+            )
     return tuple(reversed(messages))
 
 

@@ -221,6 +221,7 @@ WRONG = [
     (("--pairs", "0>4", *RING, "--bytes", "1"), "'0>4' is no message; write sender-receiver"),
     (("--pairs", "0-4", *RING, "--bytes", "1"), "pairs: rank 4 is not on this machine"),
     (("--pairs", "1-1", *RING, "--bytes", "1"), "rank 1 sends to itself"),
+    (("--pairs", ",".join(["0-1"] * 257), *RING, "--bytes", "1"), "257 messages of rank 0 at once; at most 256"),
     (("--pairs", "0-1", *RING, "--bytes", "1", "--group", "0,1"), "--group belongs to --collective"),
     (("--pairs", "0-1:5,2-3", *RING), "'2-3' has no bytes; write 2-3:1048576, or --bytes 1048576"),
     ((*ONE, "--machine", "v5e:2x4", "--group", "1,3,0,2"), "with rank 1 a group is 0,1 (dim 0), 1,3,5,7 (dim 1)"),

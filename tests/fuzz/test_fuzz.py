@@ -22,7 +22,7 @@ FEW = {
     "config.json": 100, "safetensors header": 100, "case.json": 100,
     "about.json of a run": 20, "cache manifest": 50, "remedies.json": 30, "sweep.json of an earlier sweep": 20,
     "report.json of a sweep's case": 5, "converted.json": 50, "cache entry": 100, "query (SQL)": 20,
-    "mark of an export": 100, "text of a study": 100, "workload card (YAML)": 200, "energy coefficients (TOML)": 200,
+    "mark of an export": 100, "text of a study": 100, "workload card (YAML)": 200, "chip file (TOML)": 200,
     "Chrome trace of many events": 20,
 }  # fmt: skip
 

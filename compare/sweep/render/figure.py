@@ -23,6 +23,8 @@ _BELOW = 0.995
 """A ratio below this is not shown as 1."""
 
 LOG_FROM = 6.0
+_MOST_RATIO = 1e12
+"""Of an axis: a file that somebody else wrote may say any number."""
 """Where a ratio is larger, the axis is logarithmic."""
 
 _WIDE, _ROW, _OVER, _UNDER = 8.6, 0.34, 0.5, 0.42
@@ -127,7 +129,7 @@ def _ratio_words(result: ResultRow, phase: str, arm: str) -> tuple[float | None,
 def _largest(results: Sequence[ResultRow], phase: str) -> float:
     ratios = [program["ratio"] or 1.0 for result in results if phase in result["phases"]
              for program in result["phases"][phase]["programs"] if program["is_default"]]  # fmt: skip
-    return max([1.5, *ratios])
+    return min(max([1.5, *ratios]), _MOST_RATIO)
 
 
 def _legend(panels: Sequence[Axes]) -> tuple[list[Artist], list[str]]:

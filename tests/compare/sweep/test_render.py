@@ -55,6 +55,13 @@ def test_a_name_of_any_length_leaves_the_figure_its_room(sweep):
     assert draw_ratios(sweep).svg
 
 
+def test_a_ratio_of_any_size_has_an_axis(sweep):
+    """Of a sweep.json that somebody else wrote."""
+    for program in sweep["results"][0]["phases"]["decode"]["programs"]:
+        program["ratio"] = 1.7e308
+    assert draw_ratios(sweep).svg
+
+
 def test_a_line_is_of_a_case_and_a_phase_with_the_arms_side_by_side(sweep: Sweep) -> None:
     lines = case_lines(sweep)
     assert [(line.mesh, line.phase) for line in lines[:4]] == [
