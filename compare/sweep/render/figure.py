@@ -121,7 +121,7 @@ def _ratio_words(result: ResultRow, phase: str, arm: str) -> tuple[float | None,
     if program["ratio"] is None:
         moved = bytes_text(program["wire_bytes"])
         return None, f"no inherent bytes; {moved} emitted" if program["wire_bytes"] else "no communication"
-    return float(program["ratio"]), mark_ratio(
+    return min(float(program["ratio"]), _MOST_RATIO), mark_ratio(
         ratio_text(program["ratio"], program["qualifier"]), short=is_short(program)
     )
 
