@@ -288,3 +288,14 @@ def test_the_root_holds_what_it_should():
         ".ci", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "benchmarks", "compare", "docs",
         "jax_impl", "meshes", "pyproject.toml", "tests", "torchxla_impl", "witnesses",
     }  # fmt: skip
+
+
+def test_no_test_imports_jax_where_tests_are_collected():
+    """But for the arm's own, whose conftest.py says how many devices there are, which JAX reads as it is imported."""
+    early = []
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        statements = [] if "jax_impl" in path.parts else ast.parse(path.read_text(encoding="utf-8")).body
+        names = [alias.name for line in statements if isinstance(line, ast.Import) for alias in line.names]
+        names += [line.module or "" for line in statements if isinstance(line, ast.ImportFrom)]
+        early += [path.name for name in names if name.partition(".")[0] == "jax"]
+    assert not early

@@ -53,7 +53,7 @@ def test_what_can_be_answered_is_and_the_other_program_is_named(run, capsys, com
 
 @pytest.mark.parametrize("tool", ["chakra", "ccl-bench"])
 def test_an_export_is_of_all_programs_or_of_none(run, capsys, tmp_path, tool):
-    with pytest.raises(ValueError, match=f"nothing of .* is written: {REASON}; --arm, --phase and --cell choose"):
+    with pytest.raises(ValueError, match=f"nothing of .* is written: {REASON}; choose by --framework, --phase"):
         export.main([str(run), "--to", tool, "--out", str(tmp_path / "out")])
     assert list(tmp_path.iterdir()) == []
     assert ask(export, run, "--to", tool, "--out", tmp_path / "out", "--arm", "jax") == 0
@@ -75,7 +75,7 @@ def test_a_program_that_is_not_understood_is_named_too(run, capsys, tmp_path):
 def test_a_metric_is_not_of_another_program_than_the_one_that_is_meant(run, capsys):
     words = ["--trace", run, "--phase", "decode", "--metric", "avg_step_time"]
     assert ask(metric, *words) == 2
-    assert "2 programs; choose with --arm, --phase and --cell" in capsys.readouterr().err
+    assert "2 programs; choose by --framework, --phase, --variant" in capsys.readouterr().err
     assert ask(metric, *words, "--arm", "torchxla") == 2
     assert capsys.readouterr().err == f"error: {REASON}\n"
 

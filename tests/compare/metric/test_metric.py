@@ -198,7 +198,7 @@ def test_a_program_that_only_computes_gains_nothing(tmp_path, capsys):
         (["--trace", "broken", "--metric", "tpot"], "is no YAML"),
         (["--trace", "listed", "--metric", "tpot"], "is no workload card"),
         (["--trace", "double", "--metric", "tpot"], "2 cards"),
-        (["--trace", EXAMPLE, "--metric", "avg_step_time"], "choose with --arm, --phase and --cell"),
+        (["--trace", EXAMPLE, "--metric", "avg_step_time"], "choose by --framework, --phase, --variant"),
         (["--trace", EXAMPLE, "--metric", "avg_step_time", "--arm", "nobody"], "no program of these words"),
         (["--trace", "good", "--metric", "ttft", "--axes", "data"], "cannot read the axes"),
         (["--trace", "good", "--metric", "ttft", "--hlo", "nowhere.hlo"], "No such file"),

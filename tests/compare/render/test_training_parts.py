@@ -1,9 +1,6 @@
 """A training step of FSDP, compiled: what is gathered when, counted from the program as it is written."""
 
-import jax
-import jax.numpy as jnp
 import pytest
-from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from compare import collectives
 from compare.render.training_parts import BACKWARD, FORWARD, RECOMPUTED, REST, part_of_step, training_lines
@@ -33,6 +30,11 @@ def test_an_inference_step_has_no_parts():
 
 
 def compile_step(*, checkpointed):
+    # Not where tests are collected: others say first how many devices JAX has.
+    import jax
+    import jax.numpy as jnp
+    from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+
     mesh = AbstractMesh((4,), ("fsdp",))
 
     def split(shape, *dims):
