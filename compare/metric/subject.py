@@ -191,9 +191,7 @@ def _choose(run: Run, request: Request) -> JudgedProgram:
     if len(results) != 1:
         names = ", ".join("/".join(result.key) for result in results or compiled)
         many = "no program of these words" if not results else f"{len(results)} programs"
-        raise MetricError(
-            f"{run.folder} has {many}; choose with --framework, --phase and --variant from {names or 'none'}"
-        )
+        raise MetricError(f"{run.folder} has {many}; choose by --framework, --phase, --variant: {names or 'none'}")
     (program,) = judge_programs(run.case, results)
     if program.module is None:
         raise MetricError(program.result.error or f"{'/'.join(program.result.key)} cannot be read")
