@@ -7,12 +7,13 @@ with the libtpu that is installed, in a few minutes.
 import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +22,10 @@ from benchmarks.published import Measurement, Program, chip, measurements, progr
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
 from compare.run.tasks import QUIET
-from compare.schedule.constants import CONSTANTS, Figure
 from compare.schedule.hardware import Hardware
 from compare.schedule.schedule import simulate
 from compare.timeline.timeline import Timeline
+from meshes.devices.generations import GENERATIONS
 from meshes.devices.topology import Place
 
 PAGE = Path(__file__).parent.parent / "docs" / "model.md"
@@ -138,11 +139,9 @@ def fit_links(rows: list[Measurement], compiled: Mapping[str, Program], *, hop_s
 def constants_table() -> str:
     """Every constant of every generation, with its source."""
     lines = ["| generation | constant | value | source |", "|---|---|---:|---|"]
-    for name, row in CONSTANTS.items():
-        for field in fields(row):
-            figure = getattr(row, field.name)
-            if isinstance(figure, Figure):
-                lines.append(f"| {name} | `{field.name}` | {figure.value:.5g} | {figure.source} |")
+    for name in sorted(GENERATIONS, key=lambda name: (re.sub(r"\D", "", name), name)):
+        for key, figure in GENERATIONS[name].time.items():
+            lines.append(f"| {name} | `{key}` | {figure.value:.5g} | {figure.source} |")
     return "\n".join(lines)
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from compare.schedule.links import Torus
-from meshes.devices.generations import Generation, generation
+from meshes.devices.chip import Chip
+from meshes.devices.generations import generation
 from meshes.devices.topology import Place
 
 HERE = Path(__file__).parent
@@ -67,7 +68,7 @@ class Program:
     text: str
     places: tuple[Place, ...]
 
-    def torus(self, row: Generation, *, on_chip_weight: float) -> Torus:
+    def torus(self, row: Chip, *, on_chip_weight: float) -> Torus:
         x, y, z = (1 + max((place[1 + side] for place in self.places), default=0) for side in range(3))
         wraps = (*row.wraps((x, y, z)[: row.torus_dims]), False)[:3]
         places = self.places or (Place(0, 0, 0, 0, 0),)
@@ -93,5 +94,5 @@ def save(compiled: Mapping[str, Program]) -> None:
     PROGRAMS.write_bytes(gzip.compress(json.dumps(rows).encode(), mtime=0))
 
 
-def chip(measurement: Measurement) -> Generation:
+def chip(measurement: Measurement) -> Chip:
     return generation(measurement.generation)

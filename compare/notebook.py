@@ -106,16 +106,18 @@ def run(
     controls: str = "partitioner,attention",
     out: str | Path = "runs",
     no_cache: bool = False,
+    chip: str | Path | None = None,
     **words: Any,
 ) -> LoadedRun:
     """Compile a model in both frameworks for a mesh, judge it, and write the run folder: `python -m compare.run`.
 
     mesh: `"tp4pp2"`, `"tp8@v6e:2x4"`, or a TOML spec file.  words: further ones of a `Case`, like `batch=8, seq=1024`.
-    Progress goes to stderr.  Raises `ValueError`, one line, for a request that cannot be.
+    chip: the file of `--chip`.  Progress goes to stderr.  Raises `ValueError`, one line, for a request that cannot be.
     """
     report, folder, _ = make_run(
         Case.read(mesh, model_name=model, phases=tuple(phases), **words), arms=parse_arms(arms),
         controls=parse_controls(controls), out=Path(out), no_cache=no_cache,
+        chip=Path(chip) if chip else None,
     )  # fmt: skip
     return LoadedRun(folder, report)
 

@@ -9,8 +9,8 @@ from compare.report.model.report import Report
 from compare.run import cache, progress, scheduler
 from compare.run.arms import Arm
 from compare.run.folder import replace_folder, run_folder
+from compare.run.folder.chip import copy_chip, read_chip_of
 from compare.run.folder.load_run import is_judged, read_run
-from compare.run.folder.timelines import copy_power, read_power_file
 from meshes.case import Case
 from meshes.memory import check_fits
 from meshes.process.one_line import is_quiet
@@ -25,7 +25,7 @@ def make_run(
     libtpu: str = "",
     execute: str = "",
     passes: bool = True,
-    power: Path | None = None,
+    chip: Path | None = None,
     out: Path,
     timeout_s: float = scheduler.TIMEOUT_S,
     no_cache: bool = False,
@@ -35,8 +35,8 @@ def make_run(
     Raises `ValueError`, one line, for a case that cannot be.
     """
     check_fits(case)
-    if power:
-        read_power_file(power, case.topology.generation)
+    if chip:
+        read_chip_of(chip, case.topology.generation)
     target = run_folder.folder_of(case, parent=out, arms=[arm.name for arm in arms])
     with replace_folder.open_replacement(target) as scratch, cache.open_cache(bypass=no_cache) as user_cache:
         with progress.show_events(Console(stderr=True, quiet=is_quiet())) as notify:
@@ -45,8 +45,8 @@ def make_run(
                 libtpu=libtpu, passes=passes, execute=execute, witnesses=witnesses,
             )  # fmt: skip
         run_folder.write_cells(scratch, case=case, outcomes=outcomes)
-        if power:
-            copy_power(power, scratch, case.topology.generation)
+        if chip:
+            copy_chip(chip, scratch, case.topology.generation)
         run_folder.carry_measured(target, scratch)
         from compare.remedy.page import sections
         from compare.render.report.draw import judge_and_draw

@@ -6,7 +6,7 @@ from itertools import product
 from math import prod
 
 from meshes.case import Case
-from meshes.devices.generations import Generation
+from meshes.devices.chip import Chip
 from meshes.devices.mesh_spec import MeshSpec
 from meshes.devices.topology import Topology
 from meshes.mesh_argument import Plan
@@ -79,7 +79,7 @@ def smallest_fit(case: Case, *, spare: int = 0, capacity: int | None = None) -> 
     return None
 
 
-def _slices(row: Generation) -> list[Topology]:
+def _slices(row: Chip) -> list[Topology]:
     cubes = [f"{x}x{y}x{z}" for x, y, z in product((4, 8, 16), repeat=3) if x <= y <= z] if row.torus_dims == 3 else []
     names = sorted({*row.slices, *cubes}, key=lambda name: prod(map(int, name.split("x"))))
     return [Topology.parse(f"{row.name}:{name}") for name in names]

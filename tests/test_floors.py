@@ -265,8 +265,8 @@ print(sum(getattr(module, "__file__", None) is not None for module in own))
     ("words", "most"),
     [
         ("compare --help", 10),
-        ("compare metric --list", 36),
-        ("compare.plan --mesh tp4pp2", 42),
+        ("compare metric --list", 37),
+        ("compare.plan --mesh tp4pp2", 44),
         ("compare.hlo --help", 42),
     ],
 )

@@ -15,7 +15,6 @@ from typing import Any
 
 from benchmarks.fuzz import mutate
 from compare.cli import calibrate, cost, replay
-from compare.energy.power_file import read_power
 from compare.export.folder.write_folder import MARK, open_export
 from compare.metric.card import read_card
 from compare.query.engine import answer_question
@@ -25,6 +24,8 @@ from docs.study.build.answers import make_answer
 from docs.study.build.page import make_page
 from docs.study.build.spec import read_study, sweep_commands
 from docs.study.build.text import Text, render_text
+from meshes.devices.chip_file import read_chip
+from meshes.devices.generations import GENERATIONS
 from tests.compare.profile.chrome.traces import Trace, all_reduce
 from tests.compare.query.run_folders import write_run
 
@@ -38,7 +39,7 @@ workload:
 metric_source: {traces: [json]}
 """
 
-POWER = """
+CHIP = """
 name = "our pod"
 generation = "v5e"
 [energy.static]
@@ -121,7 +122,7 @@ def calibrate_from(path: Path) -> object:
     out.unlink(missing_ok=True)
     with redirect_stdout(io.StringIO()):
         calibrate.main(["--windows", str(path), "--generation", "v5e", "--out", str(out)])
-    return read_power(out, generation="v5e")
+    return read_chip(out, GENERATIONS["v5e"])
 
 
 def list_sweeps(path: Path) -> object:
@@ -234,5 +235,5 @@ def long_trace() -> list[str]:
     return [trace.text()]
 
 
-def read_coefficients(path: Path) -> object:
-    return read_power(path, generation="v5e")
+def read_chip_file(path: Path) -> object:
+    return read_chip(path, GENERATIONS["v5e"])

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -10,39 +9,22 @@ import pandas as pd
 
 from compare.calibrate.fit import Estimate, Fit, Terms, fit_terms
 from compare.calibrate.windows import ESTIMATED, WORK
-from compare.energy.coefficients import (
-    COMPONENTS,
-    DCN,
-    ICI,
-    MATRIX,
-    MEMORY,
-    STATIC,
-    UNITS,
-    VECTOR,
-    coefficients,
-)
-from compare.schedule.time_file import TIME_UNITS
+from compare.energy.coefficients import COMPONENTS, JOULES
 from compare.timeline.arrays import Floats
 from compare.timeline.timeline import WORK_COLUMNS
+from meshes.devices.chip_file import SCHEMA
 from meshes.devices.generations import GENERATIONS
 
-ENERGY_UNITS: Mapping[str, str] = MappingProxyType(
-    {MATRIX: "pJ/FLOP", VECTOR: "pJ/op", MEMORY: "pJ/bit", ICI: "pJ/bit", DCN: "pJ/bit", STATIC: "W"}
-)
-
-
-@dataclass(frozen=True, slots=True)
-class TimeConstant:
-    """How a constant of the table is made of a fitted coefficient."""
-
-    unit: str
-    is_rate: bool
-    """Whether the coefficient is its inverse: seconds per byte of a constant in bytes per second."""
-
-
-TIME: Mapping[str, TimeConstant] = MappingProxyType(
-    {name: TimeConstant(unit, is_rate=unit.endswith("/s")) for name, unit in TIME_UNITS.items()}
-)
+ENERGY_UNITS: Mapping[str, str] = MappingProxyType({name: SCHEMA["energy"][name][0] for name in COMPONENTS})
+TIME_UNITS: Mapping[str, str] = MappingProxyType(
+    {
+        name: SCHEMA["time"][name][0]
+        for name in (
+            "dispatch_s", "cycle_factor", "matrix_flops_per_s", "vector_ops_per_s", "memory_bytes_per_s", "launch_s",
+            "hop_s", "link_bytes_per_s", "dcn_launch_s", "dcn_bytes_per_s",
+        )
+    }
+)  # fmt: skip
 """Of one device.  `dispatch_s` is the host's, for each call of a program; the others are those of docs/model.md."""
 MOST_TIMES = 10.0
 """A constant that is more than so many times off from a chip's is a wrong unit, or another chip."""
@@ -77,7 +59,9 @@ def time_terms(windows: pd.DataFrame) -> Terms:
         "dcn_launch_s": column["dcn_transfers"],
         "dcn_bytes_per_s": column["dcn_bytes"] / chips,
     }
-    return _terms(tuple(TIME), np.stack([amounts[name] for name in TIME], axis=1), core=_CORE, memory=_MEMORY)
+    return _terms(
+        tuple(TIME_UNITS), np.stack([amounts[name] for name in TIME_UNITS], axis=1), core=_CORE, memory=_MEMORY
+    )
 
 
 def _terms(
@@ -95,15 +79,15 @@ def list_unusual(estimates: Sequence[Estimate], generation: str) -> list[str]:
     """
     if generation not in GENERATIONS:
         return []
-    row, chip = GENERATIONS[generation], coefficients(generation).of
+    row = GENERATIONS[generation]
     sheet: dict[str, float | None] = {
         "matrix_flops_per_s": row.bf16_flops / row.devices, "memory_bytes_per_s": row.hbm_bytes_per_s / row.devices,
         "link_bytes_per_s": row.ici_link_bytes_per_s, "cycle_factor": 1.0,
     }  # fmt: skip
     known = {name: ("data sheet's", value, value) for name, value in sheet.items() if value}
     for name, unit in ENERGY_UNITS.items():
-        factor = UNITS[name][chip[name].unit] / UNITS[name][unit]
-        known[name] = ("table's", chip[name].low * factor, chip[name].high * factor)
+        factor = JOULES[row.energy[name].unit] / JOULES[unit]
+        known[name] = ("table's", row.energy[name].low * factor, row.energy[name].high * factor)
     units = {**ENERGY_UNITS, **TIME_UNITS}
     lines = []
     for each in estimates:
@@ -133,13 +117,13 @@ def fit_time(windows: pd.DataFrame) -> Fit:
 
 def convert_energy(estimate: Estimate) -> Estimate:
     """Joules per unit of work -> the unit of the table."""
-    factor = UNITS[estimate.name][ENERGY_UNITS[estimate.name]]
+    factor = JOULES[ENERGY_UNITS[estimate.name]]
     return _scale(estimate, 1 / factor)
 
 
 def convert_time(estimate: Estimate) -> Estimate | None:
     """Seconds per unit of work -> a rate where the constant is one; `None` for a rate without bound."""
-    if not TIME[estimate.name].is_rate:
+    if not TIME_UNITS[estimate.name].endswith("/s"):
         return estimate
     if estimate.value <= 0:
         return None

@@ -10,7 +10,7 @@ import numpy as np
 
 from compare.calibrate.constants import (
     ENERGY_UNITS,
-    TIME,
+    TIME_UNITS,
     convert_energy,
     convert_time,
     fit_energy,
@@ -49,7 +49,7 @@ class Part:
 
     fit: Fit
     estimates: tuple[Estimate, ...]
-    """In the units of `ENERGY_UNITS` or `TIME`."""
+    """In the units of `ENERGY_UNITS` or `TIME_UNITS`."""
     unbounded: Mapping[str, float] = field(default_factory=dict)
     """Rates that are without bound, as the windows take no longer for that work: the least that each can be."""
 
@@ -80,7 +80,7 @@ class Calibration:
     def parts(self) -> Iterator[tuple[str, Part, Mapping[str, str]]]:
         """Each with the units of its estimates."""
         if self.time:
-            yield "time", self.time, {name: row.unit for name, row in TIME.items()}
+            yield "time", self.time, TIME_UNITS
         if self.energy:
             yield "energy", self.energy, ENERGY_UNITS
 
@@ -133,9 +133,9 @@ def digest(path: Path) -> str:
 
 
 def format_toml(calibration: Calibration) -> str:
-    """The file that `--power` and the schedule model read."""
+    """The chip file: what `--chip` reads."""
     origin = calibration.provenance
-    lines = ["# Written by python -m compare.calibrate; docs/calibration.md says how.", ""]
+    lines = ["# A chip file, for --chip; written by python -m compare.calibrate (docs/calibration.md).", ""]
     on = f"{origin.device}, {origin.date}" if origin.date else origin.device
     lines += [f"name = {_text(origin.device)}"]
     lines += [f"generation = {_text(origin.generation)}"] if origin.generation else []

@@ -13,21 +13,16 @@ from compare.schedule.exchange import LinkTraffic, route_collective
 from compare.schedule.links import Torus
 from compare.schedule.work.arithmetic import ArithmeticCounts
 from compare.schedule.work.memory import MemoryTraffic, is_free
-from meshes.devices.generations import GENERATIONS, Generation
+from meshes.devices.chip import Chip
+from meshes.devices.generations import GENERATIONS
 from meshes.devices.topology import Place
-
-KINDS = {
-    "v4": ("TPU v4",), "v5e": ("TPU v5 lite", "TPU v5e"), "v5p": ("TPU v5", "TPU v5p"),
-    "v6e": ("TPU v6 lite", "TPU v6e"), "tpu7x": ("TPU7x", "TPU v7x"),
-}  # fmt: skip
-"""Generation -> how JAX names its devices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
     """What the benchmarks ran on."""
 
-    generation: Generation | None
+    generation: Chip | None
     """`None` for what is no TPU of the table."""
     places: tuple[Place, ...]
     """Of each device, empty where they are not known: every device then is a neighbour on one ring."""
@@ -35,9 +30,9 @@ class Device:
     @classmethod
     def of(cls, kind: str, coords: Sequence[Sequence[int]]) -> "Device":
         """kind: JAX's `device_kind`; coords: x, y, z and core of each device."""
-        names = [name for name, kinds in KINDS.items() if kind in kinds]
+        chip = next((chip for chip in GENERATIONS.values() if kind in chip.device_kinds), None)
         places = tuple(Place(0, *each) for each in coords if len(each) == 4)
-        return cls(GENERATIONS[names[0]] if names else None, places if len(places) == len(coords) else ())
+        return cls(chip, places if len(places) == len(coords) else ())
 
     def torus(self, num_devices: int) -> Torus:
         """Of the first so many devices."""

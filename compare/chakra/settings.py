@@ -31,9 +31,9 @@ from compare.network.machines.machine import (
 )
 from compare.network.machines.tpu import astra_sim_machine
 from compare.network.machines.words import parse_algorithm, parse_kind
-from compare.schedule.time_file import CalibratedTimes
 from compare.timeline.errors import TimingError
 from compare.timeline.yaml_document import YAML_BYTES, parse_yaml
+from meshes.devices.chip import Chip
 from meshes.devices.topology import Topology
 from meshes.process.documents import read_json
 from meshes.process.errors import MeshError
@@ -69,9 +69,9 @@ class Settings:
     """Collectives for which the system file has no algorithm."""
 
 
-def export_machine(topology: Topology, *, times: CalibratedTimes | None = None) -> Machine:
+def export_machine(topology: Topology, *, chip: Chip | None = None) -> Machine:
     """The machine of a TPU slice as an export says it, in ns: one ring a side; where all sides close, both ways."""
-    machine = replace(astra_sim_machine(topology.name, times=times), endpoint_ns=ENDPOINT)
+    machine = replace(astra_sim_machine(topology.name, chip=chip), endpoint_ns=ENDPOINT)
     sides = [wraps for side, wraps in zip(topology.shape, topology.wraps, strict=True) if side > 1]
     if not sides or not all(sides):
         return machine

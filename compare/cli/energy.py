@@ -15,7 +15,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from compare.energy.speeds.answer import answer_speeds
 
         return answer_speeds(
-            request.run, power=request.power, frequencies=request.frequencies, marginal=request.marginal,
+            request.run, chip=request.chip, frequencies=request.frequencies, marginal=request.marginal,
             figure=request.figure, as_json=request.json,
         )  # fmt: skip
     measured = measure_run(request)

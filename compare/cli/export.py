@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from compare.cli.options.program_words import add_program_words
 from compare.export.export_run import export_run
 from compare.export.targets import TARGETS
 from compare.report.programs import list_failures
@@ -22,9 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("run", metavar="RUN", type=Path, help="a run folder: case.json, and <arm>/<phase>/<cell>/")
     parser.add_argument("--to", choices=list(TARGETS), required=True, help="which tool")
     parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="a new or empty folder, or an export")
-    parser.add_argument("--arm", metavar="ARM", default="", help="only this framework")
-    parser.add_argument("--phase", metavar="PHASE", default="", help="only this phase")
-    parser.add_argument("--cell", metavar="CELL", default="", help="only this cell, like tpu or cpu (default: all)")
+    add_program_words(parser)
     parser.add_argument("--facts", action="store_true", help="chakra: also the verdict on every collective")
     parser.add_argument("--json", action="store_true", help="print the folders and what failed as JSON")
     options = parser.parse_args(argv)

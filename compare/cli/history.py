@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from compare.cli.options.program_words import add_program_words
 from compare.history.lineage_query import query_run, query_saved
 from compare.report.build import DEFAULT_CELL
 from compare.report.programs import list_failures
@@ -17,16 +18,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command_parser(
         "compare.history",
         "Show the libtpu passes that created and changed a collective, with the HLO before and after each.",
-        example="docs/example-run --arm torchxla --phase decode --name all-gather.29",
+        example="docs/example-run --framework torchxla --phase decode --name all-gather.29",
     )
     parser.add_argument("run", metavar="RUN", type=Path, help="a run folder, or a folder of table.save(…)")
     parser.add_argument(
         "--name", metavar="NAME", default="",
         help="a collective of the optimized program, or how the names of several begin, like all-gather (default: all)",
     )  # fmt: skip
-    parser.add_argument("--arm", metavar="ARM", default="", help="only this framework")
-    parser.add_argument("--phase", metavar="PHASE", default="", help="only this phase")
-    parser.add_argument("--cell", metavar="CELL", default="", help="only this cell (default: the default cell)")
+    add_program_words(parser, default="the default one")
     parser.add_argument("--json", action="store_true", help="print JSON, with full lines of HLO")
     options = parser.parse_args(argv)
     failures: tuple[str, ...] = ()

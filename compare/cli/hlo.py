@@ -5,6 +5,7 @@ from pathlib import Path
 
 from compare.cli.options.axes_options import add_axes, axes_of, hint_axes
 from compare.cli.options.names_options import add_names, names_of
+from compare.cli.options.program_words import add_program_words
 from meshes.process.command_line import Parser, name_command, print_json
 
 
@@ -26,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.topology and not options.time:
         parser.error("--topology belongs to --time: it is the TPU that the program was compiled for")
     if any(words) and not is_run:
-        parser.error("--arm, --phase and --cell belong to a run folder")
+        parser.error("--framework, --phase and --variant belong to a run folder")
     readings = (
         list(read_run_programs(Path(options.file), words=words))
         if is_run
@@ -52,13 +53,12 @@ def _parser() -> Parser:
     )
     parser.add_argument(
         "file", metavar="FILE",
-        help="HLO text, also gzipped; - reads it from standard input; a folder written by table.save(), which records "
-        "the mesh axes; a run folder, or one program of it (RUN/jax/prefill/tpu)",
+        help="HLO text or a serialized HLO module, also gzipped; - reads it from standard input; a folder written by "
+        "table.save(), which records the mesh axes; a run folder, or one program of it (RUN/jax/prefill/tpu)",
     )  # fmt: skip
     add_axes(parser)
     add_names(parser)
-    for word in ("arm", "phase", "cell"):
-        parser.add_argument(f"--{word}", metavar=word.upper(), default="", help=f"of a run folder: only this {word}")
+    add_program_words(parser)
     parser.add_argument(
         "--time", action="store_true",
         help="also model a step (docs/model.md): compute, exposed communication, the longest operations",

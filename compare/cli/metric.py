@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compare.cli.options.axes_options import add_axes, axes_of
+from compare.cli.options.program_words import add_program_words
 from compare.hlo.text.files import read_file
 from compare.metric.catalog import METRICS, find_metric
 from compare.metric.errors import MetricError
@@ -27,9 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--json", action="store_true", help="print JSON, with what the number was made of")
     add("--hlo", metavar="FILE", help="the compiled HLO text of the trace's program")
     add("--microbatches", metavar="M", type=whole_number, help="of a trace's pipeline")
-    add("--arm", metavar="ARM", default="", help="of a run folder: this framework's program")
-    add("--phase", metavar="PHASE", default="", help="of a run folder: prefill or decode")
-    add("--cell", metavar="CELL", default="", help="of a run folder: this cell")
+    add_program_words(parser, default="the only one")
     add_axes(parser)
     options = parser.parse_args(argv)
     if options.list:
@@ -39,13 +38,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("give --trace DIR and --metric NAME, or --list")
     metrics = list(METRICS.values()) if options.metric == ALL else [find_metric(options.metric)]
     likely = {"ttft": "prefill", "tpot": "decode"}.get(metrics[0].name, "") if len(metrics) == 1 else ""
+    from compare.hlo.proto.program import write_hlo_text
     from compare.metric.subject import Request, read_subject
 
     if not options.trace.exists():
         raise MetricError(f"{options.trace}: no such file or directory")
     subject = read_subject(Request(
         trace=options.trace, axes=axes_of(options), mesh=options.mesh or "",
-        hlo=read_file(options.hlo) if options.hlo else None,
+        hlo=read_file(options.hlo, binary=write_hlo_text) if options.hlo else None,
         microbatches=options.microbatches, arm=options.arm, phase=options.phase, cell=options.cell,
         likely_phase=likely,
     ))  # fmt: skip

@@ -19,7 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "list" in options:
         print(listing(options.list))
         return 0
-    contract = plan(read_case(options))
+    contract = plan(read_case(options, contract_only=True))
     if options.json:
         print_json(contract.to_json())
     else:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from compare.cli.options.run_options import POWER_HELP
+from compare.run.chip_option import add_chip
 from compare.run.folder import replace_folder, run_folder
+from compare.run.folder.chip import copy_chip
 from compare.run.folder.load_run import is_complete, is_judged, read_run
-from compare.run.folder.timelines import copy_power
 from meshes.process.command_line import Parser, name_command, print_json
 
 
@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("run", metavar="RUN", type=Path, help="a run folder: case.json, and <arm>/<phase>/<cell>/")
     parser.add_argument("--out", metavar="DIR", type=Path, help="write here instead of into the run folder")
-    parser.add_argument("--power", metavar="FILE", type=Path, help=POWER_HELP)
+    add_chip(parser, "; the report keeps a copy")
     parser.add_argument("--details", action="store_true", help="print all tables (default: a summary)")
     parser.add_argument("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
     options = parser.parse_args(argv)
@@ -29,8 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     run = read_run(options.run)
     with replace_folder.open_replacement(target) as scratch:
         run_folder.copy_run(options.run, scratch)
-        if options.power:
-            copy_power(options.power, scratch, run.case.topology.generation)
+        if options.chip:
+            copy_chip(options.chip, scratch, run.case.topology.generation)
         from compare.remedy.page import sections as remedy_sections
         from compare.render.report.draw import judge_and_draw
         from compare.render.report.show import show_report

@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     report, target, note = make_run(
         case, arms=list(programs.arms.values()), controls=programs.controls, witnesses=programs.witnesses,
         libtpu=programs.libtpu, execute=options.execute or "",
-        passes=not options.no_passes, power=options.power, out=options.out, timeout_s=options.timeout,
+        passes=not options.no_passes, chip=options.chip, out=options.out, timeout_s=options.timeout,
         no_cache=options.no_cache,
     )  # fmt: skip
     if options.json:

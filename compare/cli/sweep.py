@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         out=out, arms=arms, controls=controls, witnesses=parse_witnesses(options.witness, arms=arms),
         engine=ENGINES[options.engine],
         at_once=getattr(options, "jobs", None), timeout_s=options.timeout, no_cache=options.no_cache,
-        pages=not options.no_pages,
+        pages=not options.no_pages, chip=options.chip,
     )  # fmt: skip
     with progress.show_progress([item for item in cases if item.refused]) as notify:
         results = sweep.run(cases, work, notify=notify)

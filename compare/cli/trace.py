@@ -5,6 +5,7 @@ from pathlib import Path
 
 from compare.cli.options.axes_options import add_axes, axes_of, hint_axes
 from compare.cli.options.contract_options import add_contract, contract_of, judge_program_of
+from compare.hlo.proto.program import write_hlo_text
 from compare.hlo.text.files import read_file
 from meshes.process.command_line import Parser, name_command, print_json
 
@@ -15,7 +16,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog=name_command("compare.trace"),
         description="Where the time of a profile's steps goes: compute, waits for local copies, communication by mesh "
         "axes and kind, and how much is hidden; each program by source line, part of the model and longest operations; "
-        "measured power and heat, where the profile or --power has them.",
+        "measured power and heat, where the profile or --measured-power has them.",
         epilog=f"example: {name_command('compare.trace')} profile/ --axes data=2,tensor=4 --json",
     )
     parser.add_argument(
@@ -26,11 +27,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_axes(parser)
     parser.add_argument("--hlo", metavar="FILE", help="the compiled HLO text of the program, if the profile holds none")
     parser.add_argument(
-        "--power",
+        "--measured-power",
         metavar="DIR|FILE",
         type=Path,
         help="power measured meanwhile: files <metric>_<rank>.csv of Zeus (CharLLM-PPT's), joined by the wall clock",
     )
+    parser.add_renamed("--power", now="--measured-power", metavar="DIR|FILE", type=Path)
     parser.add_argument("--per-host", metavar="N", type=int, help="ranks of a host in those files")
     parser.add_argument(
         "--program", metavar="NAME", default="", help="this program alone, like jit_step; each execution is a step"
@@ -65,16 +67,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     from compare.timeline.tracks.times import measure_times
     from compare.timeline.tracks.tracks import DeviceTracks
 
-    timeline = read_profile(
-        profile_files(options.profile), axes=axes, hlo=read_file(options.hlo) if options.hlo else None
-    )
-    if options.power:
-        timeline = add_power(timeline, read_power(options.power, per_host=options.per_host))
+    hlo = read_file(options.hlo, binary=write_hlo_text) if options.hlo else None
+    timeline = read_profile(profile_files(options.profile), axes=axes, hlo=hlo)
+    if options.measured_power:
+        timeline = add_power(timeline, read_power(options.measured_power, per_host=options.per_host))
     if options.program:
         timeline = select_program(timeline, find_program(timeline, options.program))
     tracks = DeviceTracks.of(timeline)
     summary, programs = summarize_tracks(tracks), time_programs(timeline)
-    verdict = judge_program_of(timeline, contract, options) if contract else None
+    verdict = judge_program_of(timeline, contract, options, hlo) if contract else None
     if options.json:
         found = {"verdict": encode(verdict)} if verdict else {}
         print_json({"power": None} | encode(summary) | {"programs": [encode(each) for each in programs]} | found)

@@ -15,6 +15,9 @@ from compare.compile.requests import OptionValue
 
 _BYTECODE = b"ML\xefR"
 _SHARDINGS = ("mhlo.sharding", "sdy.sharding")
+_FRONTEND, _MESHES = "mhlo.frontend_attributes", "xla.sdy.meshes"
+_RESULT = "xla.sdy.FuncResultSharding"
+_MESH_OF_HLO = re.compile(r"(\w+) = #sdy\.mesh<(\[[^\]]*\](?:, device_ids=\[[^\]]*\])?)>")
 _PARTITIONS = re.compile(rb"^HloModule [^\n]*?\bnum_partitions=(\d+)", re.M)
 
 
@@ -57,7 +60,44 @@ def convert_to_stablehlo(data: bytes) -> StablehloProgram:
         module = compiler.parse_stablehlo(data)
     else:
         module = compiler.parse_stablehlo(_from_proto(data))
+    _open_results(module)
     return _describe(module, num_devices=int(partitions[1]) if partitions else 0)
+
+
+def _open_results(module: ir.Module) -> None:
+    """Take `{replicated}` off the results of a Shardy program that it has no word of Shardy's for.
+
+    The sharding of HLO's result tuple has an entry for each result, `{replicated}` where the program says nothing.  One
+    result with such an entry and no `FuncResultSharding` (a metric of a training step) makes libtpu take the whole
+    program for GSPMD's, and fail at the others.
+    """
+    if not _meshes_of_hlo(module):
+        return
+    main = _main(module)
+    returned = list(main.entry_block.operations)[-1].operands
+    rows = _rows(main, "res_attrs", len(main.type.results))
+    with module.context:
+        main.operation.attributes["res_attrs"] = ir.ArrayAttr.get(
+            [ir.DictAttr.get({}) if row is None or (_is_replicated(row) and not _is_of_shardy(value)) else row
+             for row, value in zip(rows, returned, strict=True)]
+        )  # fmt: skip
+
+
+def _meshes_of_hlo(module: ir.Module) -> str:
+    """Shardy's meshes, where the program came as HLO: `{mesh = #sdy.mesh<["data"=2]>}`, else empty."""
+    attributes = module.operation.attributes
+    words = ir.DictAttr(attributes[_FRONTEND]) if _FRONTEND in attributes else {}
+    return ir.StringAttr(words[_MESHES]).value if _MESHES in words else ""
+
+
+def _is_replicated(row: ir.Attribute) -> bool:
+    attributes = ir.DictAttr(row)
+    return len(attributes) == 1 and _SHARDINGS[0] in attributes and "{replicated}" in str(attributes[_SHARDINGS[0]])
+
+
+def _is_of_shardy(value: ir.Value) -> bool:
+    attributes = value.owner.attributes if isinstance(value.owner, ir.Operation | ir.OpView) else {}
+    return "call_target_name" in attributes and ir.StringAttr(attributes["call_target_name"]).value == _RESULT
 
 
 def _parsed(text: bytes) -> bytes:
@@ -91,7 +131,10 @@ def _describe(module: ir.Module, *, num_devices: int) -> StablehloProgram:
         shardy=b"sdy" in bytecode,
         open_parameters=tuple(not _is_sharded(row) for row in arguments),
         open_outputs=tuple(not _is_sharded(row) for row in results),
-        meshes=tuple(str(operation) for operation in module.body.operations if operation.operation.name == "sdy.mesh"),
+        meshes=(
+            *(str(operation) for operation in module.body.operations if operation.operation.name == "sdy.mesh"),
+            *(f"sdy.mesh @{name} = <{axes}>" for name, axes in _MESH_OF_HLO.findall(_meshes_of_hlo(module))),
+        ),
     )
 
 

@@ -3,7 +3,7 @@
 How other rooms use it:
 
 ```python
-rates = coefficients("v5e").rates()            # or read_power(path, generation="v5e").rates(LOW)
+rates = joule_rates(generation("v5e"))         # or joule_rates(read_chip(path, base), LOW)
 joules(amounts, rates)                         # (…, 6) -> (…, 6): by component, whatever the rows are
 span(amounts, chip)                            # least and most total over the box of all coefficients' ranges
 span_of_ratio(above, below, chip)              # of a ratio, with the same coefficients above and below
@@ -20,9 +20,10 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from compare.energy.coefficients import COMPONENTS, HIGH, LOW, Coefficients
+from compare.energy.coefficients import COMPONENTS, HIGH, LOW, joule_rates
 from compare.timeline.arrays import Floats
 from compare.timeline.timeline import WORK_COLUMNS
+from meshes.devices.chip import Chip
 
 CHIP_S = "chip_s"
 AMOUNTS = (*WORK_COLUMNS, CHIP_S)
@@ -39,7 +40,7 @@ class Span:
 
 
 def joules(amounts: Floats, rates: Floats) -> Floats:
-    """By component: amounts × rates, of rows of AMOUNTS or of one; rates: of `Coefficients`, or changed."""
+    """By component: amounts × rates, of rows of AMOUNTS or of one; rates: of `joule_rates`, or changed."""
     if np.shape(amounts)[-1:] != (len(COMPONENTS),) or np.shape(rates) != (len(COMPONENTS),):
         raise ValueError(f"rows of {len(COMPONENTS)} amounts and as many rates, not {amounts.shape} and {rates.shape}")
     products: Floats = amounts * rates
@@ -69,19 +70,19 @@ def static_amounts(ns: Floats | float, *, chips: float) -> Floats:
     return rows
 
 
-def span(amounts: Floats, chip: Coefficients) -> Span:
+def span(amounts: Floats, chip: Chip) -> Span:
     """The least and the most of one row's total, each coefficient anywhere in its range; of a difference too."""
-    ends = np.stack((joules(amounts, chip.rates(LOW)), joules(amounts, chip.rates(HIGH))))
+    ends = np.stack((joules(amounts, joule_rates(chip, LOW)), joules(amounts, joule_rates(chip, HIGH))))
     return Span(float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum()))
 
 
-def span_of_ratio(above: Floats, below: Floats, chip: Coefficients, *, time_error: float = 0.0) -> Span:
+def span_of_ratio(above: Floats, below: Floats, chip: Chip, *, time_error: float = 0.0) -> Span:
     """The same of the ratio of two rows' totals, both with the same coefficients; NaN where the lower row can be 0.
 
     A ratio of sums with the same positive coefficients is least and most at corners of the box of their ranges.
     time_error: each row's seconds are off by as much, up or down, each on its own; 0 takes them as exact.
     """
-    low, high = chip.rates(LOW), chip.rates(HIGH)
+    low, high = joule_rates(chip, LOW), joule_rates(chip, HIGH)
     corners = np.array([np.where(at, high, low) for at in product((False, True), repeat=len(COMPONENTS))])
     ratios = []
     for sign in (-time_error, time_error):

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 
 from compare.energy.amounts import AMOUNTS, CHIP_S, Span, event_amounts, joules, span, span_of_ratio
-from compare.energy.coefficients import COMPONENTS, DCN, ICI, MATRIX, MEMORY, VECTOR, Coefficients
+from compare.energy.coefficients import COMPONENTS, DCN, ICI, MATRIX, MEMORY, VECTOR, joule_rates
 from compare.energy.voltage import GAMMAS, STEP, Voltage
 from compare.hlo.collective import Collective
 from compare.hlo.text.module import Module
@@ -22,6 +22,7 @@ from compare.schedule.hardware import Hardware
 from compare.schedule.schedule import model_step
 from compare.timeline.arrays import Floats, Mask
 from compare.timeline.timeline import Timeline
+from meshes.devices.chip import Chip
 from meshes.mesh_argument import Plan
 
 COMPUTE = "compute"
@@ -98,9 +99,7 @@ class Point:
         return self.step_j * self.step_ns / 1e9
 
 
-def scale_frequency(
-    workload: Workload, frequencies: Sequence[float], chip: Coefficients, voltage: Voltage
-) -> list[Point]:
+def scale_frequency(workload: Workload, frequencies: Sequence[float], chip: Chip, voltage: Voltage) -> list[Point]:
     """The step at each frequency of the core: its dynamic energy grows with V², its share of static power with V.
 
     `TimingError` where there is no voltage for a frequency.
@@ -109,9 +108,7 @@ def scale_frequency(
     return place_on_voltage(workload, times, chip, voltage)
 
 
-def place_on_voltage(
-    workload: Workload, times: Mapping[float, float], chip: Coefficients, voltage: Voltage
-) -> list[Point]:
+def place_on_voltage(workload: Workload, times: Mapping[float, float], chip: Chip, voltage: Voltage) -> list[Point]:
     """The same from step times that are known.  times: frequency -> ns."""
     points, shares = [], core_shares(chip, voltage)
     for frequency, step_ns in times.items():
@@ -121,18 +118,18 @@ def place_on_voltage(
         points.append(
             Point(
                 frequency=frequency, voltage=volts, step_ns=step_ns,
-                step_j=float(joules(amounts[0], chip.rates()).sum()),
+                step_j=float(joules(amounts[0], joule_rates(chip)).sum()),
                 low_j=min(each.low for each in spans), high_j=max(each.high for each in spans),
             )
         )  # fmt: skip
     return points
 
 
-def core_shares(chip: Coefficients, voltage: Voltage) -> tuple[float, ...]:
+def core_shares(chip: Chip, voltage: Voltage) -> tuple[float, ...]:
     """Of static power, what follows the core's voltage: the value first, then the ends of its range, if it has one."""
     if voltage.core_share is not None:
         return (voltage.core_share,)
-    row = chip.core_share
+    row = chip.energy["core_share"]
     return tuple(dict.fromkeys((row.value, row.low, row.high)))
 
 
@@ -161,9 +158,9 @@ class Marginal:
     """What the component itself spends."""
 
 
-def measure_marginal(workload: Workload, chip: Coefficients, voltage: Voltage) -> list[Marginal]:
+def measure_marginal(workload: Workload, chip: Chip, voltage: Voltage) -> list[Marginal]:
     """For each of PARTS that the step uses, by a central difference of ±1 %."""
-    rates, marginals, shares = chip.rates(), [], core_shares(chip, voltage)
+    rates, marginals, shares = joule_rates(chip), [], core_shares(chip, voltage)
     nominal = workload.step_ns(COMPUTE, 1.0)
     for part in PARTS:
         used = _used(part)
@@ -189,9 +186,7 @@ def measure_marginal(workload: Workload, chip: Coefficients, voltage: Voltage) -
     return marginals
 
 
-def _range(
-    workload: Workload, chip: Coefficients, voltage: Voltage, part: str, *, nominal_ns: float, bound_ns: float
-) -> Span:
+def _range(workload: Workload, chip: Chip, voltage: Voltage, part: str, *, nominal_ns: float, bound_ns: float) -> Span:
     """(P_static · (t_bound − γ · κ · step) − 2γ · E_dyn) ÷ E at the corners of the coefficients' box, of γ where it is
     assumed, and of κ, the share of static power that follows the part's voltage."""
     below = _with_static(workload, nominal_ns)

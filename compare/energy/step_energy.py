@@ -14,13 +14,14 @@ from compare.energy.amounts import (
     span_of_ratio,
     static_amounts,
 )
-from compare.energy.coefficients import BOUNDS, COMPONENTS, HIGH, LOW, UNITS, VALUE, Coefficients
+from compare.energy.coefficients import BOUNDS, COMPONENTS, HIGH, JOULES, LOW, VALUE, energy_calibrated_on, joule_rates
 from compare.metrics.verdicts import VERDICTS
 from compare.metrics.work import Peaks
-from compare.report.model.energy import CoefficientRow, EnergyDifference, EnergyModel, StepEnergy
+from compare.report.model.energy import EnergyDifference, EnergyModel, StepEnergy
 from compare.report.model.timing import Side, Timing
 from compare.timeline.arrays import Floats, Ints
 from compare.timeline.timeline import COMMUNICATION, COMPUTE, WORK_COLUMNS, Timeline
+from meshes.devices.chip import Chip
 
 REST = "rest"
 """What is no communication with a verdict: compute, its static power, and communication of unknown verdict."""
@@ -38,24 +39,23 @@ _DIGITS = 11
 """Significant digits of a total in joules or watts: six rounded parts add up to it within 1e-9."""
 
 
-def list_coefficients(chip: Coefficients) -> EnergyModel:
+def list_coefficients(chip: Chip) -> EnergyModel:
     """As a report has them."""
-    rows = {name: CoefficientRow(**{key: getattr(row, key) for key in ("unit", VALUE, LOW, HIGH, "source", "standing")})
-            for name, row in chip.of.items()}  # fmt: skip
-    return EnergyModel(name=chip.name, calibrated_on=chip.calibrated_on, coefficients=rows)
+    rows = {name: chip.energy[name] for name in COMPONENTS}
+    return EnergyModel(name=chip.title, calibrated_on=energy_calibrated_on(chip), coefficients=rows)
 
 
 def list_rates(model: EnergyModel) -> Floats:
     """(6,): joules per unit of what is counted, by a report's coefficients."""
     rows = model.coefficients
-    return np.array([rows[name].value * UNITS[name][rows[name].unit] for name in COMPONENTS])
+    return np.array([rows[name].value * JOULES[rows[name].unit] for name in COMPONENTS])
 
 
 def measure_energy(
     timeline: Timeline,
     section: Timing,
     shares: pd.DataFrame,
-    chip: Coefficients,
+    chip: Chip,
     *,
     per_chip: int,
     peaks: Peaks,
@@ -75,8 +75,8 @@ def measure_energy(
     if not step_ns or not np.isfinite(amounts).all():
         return None
     power = {
-        bound: _power(events, weights * joules(rows, chip.rates(bound)).sum(axis=1), step_ns=step_ns)
-        + chips * chip.rates(bound)[-1]
+        bound: _power(events, weights * joules(rows, joule_rates(chip, bound)).sum(axis=1), step_ns=step_ns)
+        + chips * joule_rates(chip, bound)[-1]
         for bound in BOUNDS
     }
     times = _time_by_component(events, weights / timeline.num_devices, section, peaks)
@@ -191,7 +191,7 @@ def spread(amounts: Floats, begins: Floats, ends: Floats, *, window: float, coun
 
 def _describe(
     amounts: Floats,
-    chip: Coefficients,
+    chip: Chip,
     *,
     chips: float,
     tokens: int,
@@ -199,7 +199,7 @@ def _describe(
     power: Mapping[str, Floats],
     times: Mapping[str, float],
 ) -> StepEnergy:
-    by_bound = {bound: joules(amounts, chip.rates(bound)) for bound in BOUNDS}
+    by_bound = {bound: joules(amounts, joule_rates(chip, bound)) for bound in BOUNDS}
     digits = _decimals(float(by_bound[HIGH].sum()))
     components = {
         bound: dict(zip(COMPONENTS, _rounded(table.sum(axis=0), digits), strict=True))
@@ -242,9 +242,7 @@ def amounts_of(energy: StepEnergy) -> Floats:
     return np.array([[energy.amounts[verdict][name] for name in AMOUNTS] for verdict in VERDICTS_AND_REST])
 
 
-def compare_energy(
-    left: StepEnergy, right: StepEnergy, chip: Coefficients, *, sides: tuple[Side, Side]
-) -> EnergyDifference:
+def compare_energy(left: StepEnergy, right: StepEnergy, chip: Chip, *, sides: tuple[Side, Side]) -> EnergyDifference:
     """Right less left, by component and by verdict; ranges and the ratio with the same coefficients on both sides."""
     first, second = (amounts_of(energy).sum(axis=0) for energy in (left, right))
     least_and_most, ratios = span(second - first, chip), span_of_ratio(second, first, chip)

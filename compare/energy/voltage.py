@@ -1,25 +1,22 @@
-"""Supply voltage against frequency: a user's table, or a straight line of slope γ; both relative to the nominal point.
+"""Supply voltage against frequency: a table of a chip file, or a line of slope γ; both relative to the nominal point.
 
 ```toml
 [voltage]
 gamma = 0.5                                  # V/V0 = 1 - gamma (1 - f/f0), from 0 (fixed) to 1 (proportional)
 # points = [[0.5, 0.8], [1.0, 1.0], [1.1, 1.06]]   # or [f/f0, V/V0] in rising order: straight between two points
-core_share = 0.3                             # of static power, what is on the core's supply; left out: the generation's
 ```
 
 Without gamma and points γ is 0.5, which is assumed: from 0 to 1 all are shown.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
 from compare.timeline.errors import TimingError
-from meshes.process.documents import read_toml
-from meshes.process.errors import MeshError
+from meshes.process.documents import name_unknown_key
 from meshes.process.one_line import quote
 
 GAMMA = 0.5
@@ -41,7 +38,7 @@ class Voltage:
     is_assumed: bool = True
     """Whether nobody gave them: then every line from GAMMAS[0] to GAMMAS[1] may be right."""
     core_share: float | None = None
-    """Of static power, what follows this voltage; `None`: the chip's, with its range."""
+    """Of static power, what is taken to follow this voltage; `None`: the chip's, with its range."""
 
     def at(self, frequency: float) -> float:
         """V/V0 at f/f0.  `TimingError` outside of a table, or where a line falls to nothing.
@@ -75,33 +72,16 @@ class Voltage:
         return f"V/V0 = 1 - {self.gamma:g} (1 - f/f0)"
 
 
-def read_voltage(path: Path) -> Voltage:
-    """A file's table `[voltage]`; the assumed line where it has none.
-
-    `OSError` where it can't be opened, `TimingError`, one line, where it holds anything else.
-    """
-    try:
-        return parse_voltage(read_toml(path).get("voltage", {}))
-    except MeshError as error:
-        raise TimingError(f"{path} is {error}") from None
-    except TimingError as error:
-        raise TimingError(f"{path}: {error}") from None
-
-
-def parse_voltage(table: object) -> Voltage:
-    """The same of a table.  `TimingError`, which names the key."""
-    if not isinstance(table, dict):
-        raise TimingError(f"voltage: a table with gamma or points, not {quote(table)}")
+def parse_voltage(table: Mapping[str, object]) -> Voltage:
+    """Of a chip's `voltage`; the assumed line where it is empty.  `TimingError`, which names the key."""
     for key in table:
-        if key not in ("gamma", "points", "core_share"):
-            raise TimingError(f"voltage.{key}: unknown key; known are gamma, points, core_share")
-    if "gamma" in table and "points" in table:
+        if key not in ("gamma", "points"):
+            raise TimingError(name_unknown_key(key, ("gamma", "points"), "voltage."))
+    if len(table) == 2:
         raise TimingError("voltage: gamma or points, not both")
-    share = _fraction(table["core_share"], "core_share") if "core_share" in table else None
     if "points" in table:
-        return Voltage(None, _points(table["points"]), is_assumed=False, core_share=share)
-    gamma = _fraction(table.get("gamma", GAMMA), "gamma")
-    return Voltage(gamma, is_assumed="gamma" not in table, core_share=share)
+        return Voltage(None, _points(table["points"]), is_assumed=False)
+    return Voltage(_fraction(table.get("gamma", GAMMA), "gamma"), is_assumed="gamma" not in table)
 
 
 def _fraction(value: object, key: str) -> float:

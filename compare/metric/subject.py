@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -28,6 +28,7 @@ from compare.run.folder.timelines import build_timelines
 from compare.timeline.errors import TimingError
 from compare.timeline.timeline import Timeline
 from compare.timeline.tracks.tracks import DeviceTracks
+from meshes.devices.chip import Chip
 from meshes.mesh_argument import Plan, read_mesh
 
 EXPORTED = "program"
@@ -65,6 +66,8 @@ class Subject:
     """The program's collectives; empty where there is no program."""
     plan: Plan | None = None
     microbatches: int | None = None
+    chip: Chip | None = None
+    """What the chips of a run are taken for; `None`: their generation."""
 
     @cached_property
     def tracks(self) -> DeviceTracks:
@@ -151,7 +154,7 @@ def _of_run(request: Request) -> Subject:
     times = build_timelines([program], folder=run.folder)
     if key not in times.by_key:
         raise MetricError(f"{'/'.join(key)} of {run.folder} has no timeline: {times.errors.get(key, 'it failed')}")
-    return _of_program(program, times.by_key[key], card=None)
+    return replace(_of_program(program, times.by_key[key], card=None), chip=times.chip)
 
 
 def _of_export(request: Request) -> Subject:

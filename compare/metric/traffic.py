@@ -119,7 +119,7 @@ def scale_up_bw_utility(subject: Subject) -> Value:
         raise NotApplicable("this program was compiled for CPU devices, which have no links")
     if subject.timeline.label.startswith("simulated on"):
         raise NotApplicable("its times are simulated on another machine, whose utility compare.simulate prints")
-    rates = Hardware.of(plan.topology.generation)
+    rates = Hardware.of(subject.chip or plan.topology.generation)
     faster = replace(rates, link_bytes_per_ns=2 * rates.link_bytes_per_ns)
     once, twice = (
         float(model_step(module, rows, plan, hardware=hardware).steps["duration_ns"].max())

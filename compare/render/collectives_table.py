@@ -11,6 +11,7 @@ from rich.text import Text
 from compare.hlo.collective import Collective
 from compare.hlo.scope_key import path_of
 from compare.render.terminal import console
+from compare.render.training_parts import training_lines
 from compare.render.units import exact_text, times_text
 from meshes.process.one_line import plain
 
@@ -51,7 +52,7 @@ def print_rows(
     out.print(table)
     if any(row.inferred for row in rows):
         out.print(Text(LEGEND, style="dim"))
-    for line in kind_lines(rows):
+    for line in (*kind_lines(rows), *training_lines(rows)):
         out.print(Text(line, no_wrap=True))
     for line in (f"{total_line(rows)} {how}".rstrip(), *(f"Note: {plain(note)}." for note in notes)):
         out.print(Text(line), soft_wrap=True)

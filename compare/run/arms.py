@@ -262,7 +262,7 @@ def parse_arms(words: str) -> list[Arm]:
         raise WorkError(f"no arm was named; choose from {', '.join(ARMS)}")
     for name in names:
         if names.count(name) > 1:
-            raise WorkError(f"arm {name!r} is named twice in --arm {words}")
+            raise WorkError(f"framework {name!r} is named twice in --framework {words}")
     return [find_arm(name) for name in names]
 
 
@@ -298,7 +298,7 @@ def parse_witnesses(words: str, *, arms: Sequence[str]) -> tuple[str, ...]:
         if name not in WITNESSES:
             raise WorkError(f"unknown witness {name!r}; choose from {', '.join(WITNESSES)}")
         if WITNESSES[name].arm not in arms:
-            raise WorkError(f"the witness {name} belongs to the arm {WITNESSES[name].arm}, which --arm leaves out")
+            raise WorkError(f"the witness {name} is of {WITNESSES[name].arm}, which --framework leaves out")
     return names
 
 

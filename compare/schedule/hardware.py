@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from typing import Self
 
-from compare.schedule.constants import constants
 from compare.timeline.errors import TimingError
-from meshes.devices.generations import Generation
+from meshes.devices.chip import Chip
+
+_OF_NO_STEP = {"dispatch_s", "matrix_flops_per_s", "vector_ops_per_s"}
+"""Constants by which no step is calibrated: the host's, and rates of work that lasts by the compiler's estimates; only
+kernels whose author states their FLOPs last by the rate of products."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,23 +44,57 @@ class Hardware:
     """One device's share of its host's network, one direction."""
 
     @classmethod
-    def of(cls, row: Generation) -> Self:
-        """The rates of a generation, from its data sheet and the fitted constants."""
-        fitted = constants(row.name)
-        clock = row.clock_hz or (fitted.clock_hz.value if fitted.clock_hz else None)
+    def of(cls, chip: Chip) -> Self:
+        """The rates of a chip, from its data sheet and its constants."""
+        rates = {key: figure.value for key, figure in chip.time.items()}
+        clock = rates.get("clock_hz") or chip.clock_hz
         if clock is None:
-            raise TimingError(f"the clock of {row.name} is not known; give it in the table of constants")
+            raise TimingError(f"the clock of {chip.name} is not known; give it as time.clock_hz")
         return cls(
-            cycle_ns=1e9 / clock * fitted.cycle_factor.value,
-            cycle_factor=fitted.cycle_factor.value,
-            flops_per_ns=row.bf16_flops / row.devices / 1e9,
-            copy_cycles_per_byte=1 / fitted.copy_bytes_per_cycle.value,
-            window_cycles=fitted.window_cycles.value,
-            hbm_bytes_per_ns=row.hbm_bytes_per_s / row.devices / 1e9 * fitted.hbm_reach.value,
-            link_bytes_per_ns=fitted.link_bytes_per_s.value / 1e9,
-            chip_bytes_per_ns=fitted.chip_bytes_per_s.value / 1e9,
-            launch_ns=fitted.launch_s.value * 1e9,
-            hop_ns=fitted.hop_s.value * 1e9,
-            dcn_launch_ns=fitted.dcn_launch_s.value * 1e9,
-            dcn_bytes_per_ns=fitted.dcn_bytes_per_s.value / row.devices / 1e9,
+            cycle_ns=1e9 / clock * rates["cycle_factor"],
+            cycle_factor=rates["cycle_factor"],
+            flops_per_ns=rates.get("matrix_flops_per_s", chip.bf16_flops / chip.devices) / 1e9,
+            copy_cycles_per_byte=1 / rates["copy_bytes_per_cycle"],
+            window_cycles=rates["window_cycles"],
+            hbm_bytes_per_ns=_memory_bytes_per_ns(chip),
+            link_bytes_per_ns=rates["link_bytes_per_s"] / 1e9,
+            chip_bytes_per_ns=rates["chip_bytes_per_s"] / 1e9,
+            launch_ns=rates["launch_s"] * 1e9,
+            hop_ns=rates["hop_s"] * 1e9,
+            dcn_launch_ns=rates["dcn_launch_s"] * 1e9,
+            dcn_bytes_per_ns=dcn_bytes_per_s(chip) / chip.devices / 1e9,
         )
+
+
+def _memory_bytes_per_ns(chip: Chip) -> float:
+    """Of a device: as measured, or what an operation reaches of the data sheet's."""
+    if "memory_bytes_per_s" in chip.time:
+        return chip.time["memory_bytes_per_s"].value / 1e9
+    return chip.hbm_bytes_per_s / chip.devices / 1e9 * chip.time["hbm_reach"].value
+
+
+def dcn_bytes_per_s(chip: Chip) -> float:
+    """A chip's share of its host's network cards, one direction."""
+    figure = chip.time["dcn_bytes_per_s"]
+    return figure.value * (1 if figure.unit == "byte/s a chip" else chip.devices)
+
+
+def times_calibrated_on(chip: Chip) -> str:
+    """Where the constants of a step were measured; empty where the file does not say, or has none."""
+    return chip.calibrated_on if chip.own_of("time") - _OF_NO_STEP else ""
+
+
+def describe_times(chip: Chip) -> str:
+    """Whose its rates are: `calibrated on our pod, June`; empty where they are the generation's."""
+    own = chip.own_of("time")
+    if not own and chip.own_of("sheet"):
+        return "with its own data sheet"
+    if own and own <= _OF_NO_STEP:
+        return "with its own rate of kernels"
+    return f"calibrated on {chip.calibrated_on}" if own and chip.calibrated_on else "calibrated" if own else ""
+
+
+def name_slice(name: str, chip: Chip) -> str:
+    """`v5e:2x4 (calibrated on our pod, June)`, or its name alone."""
+    words = describe_times(chip)
+    return f"{name} ({words})" if words else name

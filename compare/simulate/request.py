@@ -21,8 +21,14 @@ from compare.network.machines.machine import (
 from compare.network.machines.machine_file import read_machine
 from compare.network.machines.tpu import astra_sim_machine, describe_rings, tpu_machine
 from compare.network.machines.words import choose_algorithm, parse_kind
+from compare.run.chip_option import add_chip
+from compare.run.folder.chip import read_chip_of
 from compare.timeline.errors import TimingError
+from meshes.devices.chip import Chip
+from meshes.devices.generations import generation
+from meshes.devices.topology import Topology
 from meshes.process.command_line import Parser, command_parser, is_behind_front_door, whole_number
+from meshes.process.documents import read_toml
 from meshes.process.one_line import log_note, quote
 
 ASTRA_SIM = "astra-sim"
@@ -129,6 +135,7 @@ def _parser() -> Parser:
         type=_whole,
         help="before a rank acts on a message (default: 0, as astra-sim 10)",
     )
+    add_chip(parser, "; of --machine")
     rules = parser.add_argument_group("rules")
     rules.add_argument(
         "--as", dest="rules", choices=(ASTRA_SIM,), help="cost model: ASTRA-sim's cycles (default: wirediff's, in ns)"
@@ -175,11 +182,14 @@ def _machine(options: argparse.Namespace, parser: Parser, *, as_astra_sim: bool)
     if options.machine is not None:
         if options.bandwidth or options.latency:
             parser.error("--bandwidth and --latency belong to --dims")
+        chip = _read_chip(options.chip, options.machine) if options.chip else None
         if options.machine.endswith(".toml"):
-            return read_machine(Path(options.machine))
+            return read_machine(Path(options.machine), chip)
         if as_astra_sim and (note := describe_rings(options.machine)):
             log_note(note)
-        return astra_sim_machine(options.machine) if as_astra_sim else tpu_machine(options.machine)
+        return (astra_sim_machine if as_astra_sim else tpu_machine)(options.machine, chip=chip)
+    if options.chip:
+        parser.error("--chip belongs to --machine, whose links it knows")
     if options.bandwidth is None or options.latency is None:
         parser.error("--dims has its --bandwidth and --latency, one number for each dim")
     kinds = [_dim(word) for word in options.dims.split(",")]
@@ -200,6 +210,16 @@ def _machine(options: argparse.Namespace, parser: Parser, *, as_astra_sim: bool)
         algorithms=Algorithms.alike((Algorithm(RING),) * len(dims)),
         memory_bytes_per_ns=_MEMORY if as_astra_sim else None,
     )
+
+
+def _read_chip(path: Path, machine: str) -> Chip:
+    """A user's chips, of the generation that the machine names: `v6e:2x4`, or `chip = "v6e"` in its file."""
+    if not machine.endswith(".toml"):
+        return read_chip_of(path, Topology.parse(machine).generation)
+    name = read_toml(Path(machine)).get("chip")
+    if not isinstance(name, str):
+        raise TimingError(f'{machine}: --chip is of the chip that it names, and it names none; write chip = "v6e"')
+    return read_chip_of(path, generation(name))
 
 
 def _change(machine: Machine, options: argparse.Namespace, *, as_astra_sim: bool) -> Machine:

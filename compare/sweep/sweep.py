@@ -21,6 +21,7 @@ from compare.run.arms import COMPILER, DEFAULT_CONTROLS, find_arm, read_versions
 from compare.run.cache import file_digest, make_key, sources_digest
 from compare.run.errors import WorkError
 from compare.run.folder import replace_folder, run_folder
+from compare.run.folder.chip import name_chip
 from compare.run.tasks import ROOT, lower_task
 from compare.sweep.combination import Combination
 from compare.sweep.engines.engines import Engine
@@ -59,6 +60,8 @@ class Work:
     """Recompile everything, finished cases too, and write nothing to the cache."""
     pages: bool = True
     """Draw the page and the figures of each case."""
+    chip: Path | None = None
+    """A user's file of the chips of every case."""
 
     def place(self, case: Case) -> Path:
         return run_folder.folder_of(case, parent=self.out, arms=self.arms)
@@ -93,7 +96,7 @@ def run(combinations: Sequence[Combination], work: Work, *, notify: Notify) -> l
             work.place(combination.case).name: combination.case for combination in combinations if combination.case
         }
         keys = {
-            name: digest_inputs(case, work.arms, controls=work.controls, witnesses=work.witnesses)
+            name: digest_inputs(case, work.arms, controls=work.controls, witnesses=work.witnesses, chip=work.chip)
             for name, case in cases.items()
         }
         ended: dict[str, CaseEnd] = {}
@@ -120,6 +123,7 @@ def _request(case: Case, work: Work) -> CaseRequest:
     return make_request(
         case, arms=work.arms, controls=work.controls, witnesses=work.witnesses, timeout_s=work.timeout_s,
         no_cache=work.no_cache, before=work.place(case).absolute(), pages=work.pages,
+        chip=name_chip(work.chip, case.topology.generation) if work.chip else None,
     )  # fmt: skip
 
 
@@ -183,9 +187,10 @@ REPORT, PAGE = "report.json", "report.html"
 
 
 def digest_inputs(
-    case: Case, arms: Sequence[str], *, controls: Sequence[str] = DEFAULT_CONTROLS, witnesses: Sequence[str] = ()
-) -> str:
-    """A digest of all inputs of a run: case, arms, controls, witnesses, sources, versions, environment."""
+    case: Case, arms: Sequence[str], *, controls: Sequence[str] = DEFAULT_CONTROLS, witnesses: Sequence[str] = (),
+    chip: Path | None = None,
+) -> str:  # fmt: skip
+    """A digest of all inputs of a run: case, arms, controls, witnesses, chip file, sources, versions, environment."""
     programs = [
         [cell.name, lower_task(cell.case_of(step), arm, lowering=cell.lowering).key]
         for arm in map(find_arm, arms)
@@ -193,7 +198,10 @@ def digest_inputs(
         for cell in arm.cells(step, controls=controls, witnesses=witnesses)
     ]
     compiler = read_versions(COMPILER)
-    return make_key({"case": case.to_dict(), "programs": programs, "compiler": compiler, "sources": _sources()})
+    of_chip = {"chip": name_chip(chip, case.topology.generation)} if chip else {}
+    return make_key(
+        {"case": case.to_dict(), "programs": programs, "compiler": compiler, "sources": _sources(), **of_chip}
+    )
 
 
 def is_done(mark: Path, place: Path, *, by: str, pages: bool) -> bool:

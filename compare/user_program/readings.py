@@ -7,6 +7,7 @@ from pathlib import Path
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.collectives.pre_partitioning import check_partitioned
+from compare.hlo.proto.program import write_hlo_text
 from compare.hlo.text.files import read_file
 from compare.hlo.text.metadata import SourceNames
 from compare.hlo.text.module import Module, read
@@ -56,7 +57,7 @@ def _is_cell(path: Path) -> bool:
 def read_program(path: str, *, axes: Mapping[str, int], names: SourceNames) -> Reading:
     """A file (`-`: standard input), or a folder of `table.save`.  `ValueError`, one line, for anything else."""
     if not is_saved(Path(path)):
-        module = read_file(path)
+        module = read_file(path, binary=write_hlo_text)
         check_partitioned(module)
         rows = tuple(collectives(module, axes, names=names))
         return Reading(module=module, rows=rows, axes=axes, names=names)
@@ -108,7 +109,7 @@ def time_step(reading: Reading, *, topology: str = "") -> StepTime:
     times, key = build_timelines([reading.program], folder=reading.folder), reading.program.result.key
     if key not in times.by_key:
         raise WorkError(f"{'/'.join(key)} has no timeline: {times.errors.get(key, 'its program cannot be read')}")
-    hardware = times.hardware or Hardware.of(reading.program.case.topology.generation)
+    hardware = Hardware.of(times.chip or reading.program.case.topology.generation)
     return describe_step(
         times.by_key[key], reading.module, reading.rows, hardware=hardware, axes=reading.axes, names=reading.names
     )

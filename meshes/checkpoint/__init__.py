@@ -2,6 +2,7 @@
 
 from meshes.checkpoint.config import read_model, read_positions
 from meshes.checkpoint.folder import Checkpoint
+from meshes.checkpoint.shapes import Shapes, read_shapes
 from meshes.checkpoint.state import from_huggingface
 
-__all__ = ["Checkpoint", "from_huggingface", "read_model", "read_positions"]
+__all__ = ["Checkpoint", "Shapes", "from_huggingface", "read_model", "read_positions", "read_shapes"]

@@ -65,9 +65,9 @@ def read_model(folder: str | Path) -> Model:
     Raises `MeshError`, one line, naming the key that is missing or requests what is not implemented here.
     """
     path = Path(folder) / "config.json"
-    config = _read(path)
+    config = read_config(path)
     try:
-        return model_of(config, name=_name(path.parent))
+        return model_of(config, name=name_of(path.parent))
     except MeshError as error:
         raise MeshError(f"{path}: {error}") from None
 
@@ -75,16 +75,16 @@ def read_model(folder: str | Path) -> Model:
 def read_positions(folder: str | Path) -> int | None:
     """`max_position_embeddings` of the folder's config.json; `None` where it is missing."""
     path = Path(folder) / "config.json"
-    config = _read(path)
+    config = read_config(path)
     if not isinstance(config, dict) or config.get("max_position_embeddings") is None:
         return None
     try:
-        return _whole(config, "max_position_embeddings")
+        return whole(config, "max_position_embeddings")
     except MeshError as error:
         raise MeshError(f"{path}: {error}") from None
 
 
-def _read(path: Path) -> Any:
+def read_config(path: Path) -> Any:
     if not path.parent.is_dir():
         raise MeshError(
             f"checkpoint {str(path.parent)!r} is no folder; name one with config.json and safetensors files"
@@ -97,7 +97,7 @@ def _read(path: Path) -> Any:
         raise MeshError(f"{path} is {error}") from None
 
 
-def _name(folder: Path) -> str:
+def name_of(folder: Path) -> str:
     """The folder's; of a folder in Hugging Face's cache the repository's."""
     path = folder.resolve()
     repository = path.parent.parent.name
@@ -114,17 +114,17 @@ def model_of(config: Any, *, name: str) -> Model:
     if not isinstance(family, str) or family not in TABLES:
         raise MeshError(f"model_type is {_said(family)}; known are {', '.join(TABLES)}")
     _check_keys(config)
-    heads = _whole(config, "num_attention_heads")
+    heads = whole(config, "num_attention_heads")
     theta, scaling = _rope(config, family)
     return Model(
         name=name,
         family=family,
-        vocab=_whole(config, "vocab_size"),
-        embed=_whole(config, "hidden_size"),
-        ffn=0 if family in _EXPERTS else _whole(config, "intermediate_size"),
-        layers=_whole(config, "num_hidden_layers"),
+        vocab=whole(config, "vocab_size"),
+        embed=whole(config, "hidden_size"),
+        ffn=0 if family in _EXPERTS else whole(config, "intermediate_size"),
+        layers=whole(config, "num_hidden_layers"),
         heads=heads,
-        kv_heads=_kv_heads(config, heads),
+        kv_heads=kv_heads_of(config, heads),
         head_dim=_head_dim(config, family, heads),
         rope_theta=theta,
         rope_scaling=scaling,
@@ -160,33 +160,33 @@ def _words(value: Any) -> list[str]:
     return [str(each) for each in (value if isinstance(value, list) else [value] if value else [])]
 
 
-def _kv_heads(config: Config, heads: int) -> int:
-    heads_kv = _whole(config, "num_key_value_heads", absent=heads)
+def kv_heads_of(config: Config, heads: int) -> int:
+    heads_kv = whole(config, "num_key_value_heads", absent=heads)
     if heads % heads_kv:
         raise MeshError(f"num_key_value_heads is {heads_kv}, which does not divide num_attention_heads {heads}")
     return heads_kv
 
 
 def _head_dim(config: Config, family: str, heads: int) -> int:
-    embed = _whole(config, "hidden_size")
+    embed = whole(config, "hidden_size")
     if config.get("head_dim") is None and family != "qwen3" and embed % heads:
         raise MeshError(f"head_dim is missing, and num_attention_heads {heads} does not divide hidden_size {embed}")
-    return _whole(config, "head_dim", absent=128 if family == "qwen3" else embed // heads)
+    return whole(config, "head_dim", absent=128 if family == "qwen3" else embed // heads)
 
 
 def _experts(config: Config, family: str) -> dict[str, Any]:
     keys = [key for key in ("num_local_experts", "num_experts") if config.get(key) is not None]
     if len({str(config[key]) for key in keys}) > 1:
         raise MeshError("num_local_experts and num_experts differ; name one number of experts")
-    count, chosen = _whole(config, keys[0] if keys else "num_experts"), _whole(config, "num_experts_per_tok")
+    count, chosen = whole(config, keys[0] if keys else "num_experts"), whole(config, "num_experts_per_tok")
     if chosen > count:
         raise MeshError(f"num_experts_per_tok is {chosen}, but there are {count} experts")
     return {
         "experts": count,
         "experts_per_token": chosen,
-        "expert_ffn": _whole(config, "intermediate_size" if family == "mixtral" else "moe_intermediate_size"),
+        "expert_ffn": whole(config, "intermediate_size" if family == "mixtral" else "moe_intermediate_size"),
         "renormalized": family == "mixtral" or bool(config.get("norm_topk_prob")),
-        "shared_ffn": _whole(config, "shared_expert_intermediate_size") if family == "qwen2_moe" else 0,
+        "shared_ffn": whole(config, "shared_expert_intermediate_size") if family == "qwen2_moe" else 0,
     }
 
 
@@ -213,14 +213,14 @@ def _rope(config: Config, family: str) -> tuple[float, RopeScaling | None]:
 
 def _scaling(row: Config) -> RopeScaling:
     factor, low, high, _ = (_number(row, key) for key in _SCALING)
-    return RopeScaling(factor, low, high, _whole(row, _SCALING[-1]))
+    return RopeScaling(factor, low, high, whole(row, _SCALING[-1]))
 
 
 def _said(value: Any) -> str:
     return "missing" if value is None else json.dumps(value)[:80]
 
 
-def _whole(config: Config, key: str, *, absent: int | None = None) -> int:
+def whole(config: Config, key: str, *, absent: int | None = None) -> int:
     value = config.get(key)
     value = absent if value is None else value
     if type(value) is not int or value < 1:

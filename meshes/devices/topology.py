@@ -6,7 +6,8 @@ from itertools import product
 from math import prod
 from typing import NamedTuple, Self
 
-from meshes.devices.generations import Generation, generation
+from meshes.devices.chip import Chip
+from meshes.devices.generations import generation
 from meshes.devices.mesh_spec import MOST_DEVICES
 from meshes.process.errors import MeshError
 from meshes.process.one_line import quote
@@ -75,7 +76,7 @@ class Topology:
         return cls.parse(f"{row.name}:{sizes[num_devices]}")
 
     @property
-    def generation(self) -> Generation:
+    def generation(self) -> Chip:
         return generation(self.generation_name)
 
     @property

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any, Never
 
 from meshes.process.last_word import claim_stderr, refuse
-from meshes.process.one_line import LOG, complain, one_line
+from meshes.process.one_line import LOG, complain, log_note, one_line
 
 REFUSED = 2
 """Exit status of a wrong request."""
@@ -51,11 +51,24 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+class _Renamed(argparse.Action):
+    """An option by its earlier name, which goes on with a note."""
+
+    def __init__(self, *, now: str, notes: list[str], **words: Any):
+        super().__init__(help=argparse.SUPPRESS, **words)
+        self._now, self._notes = now, notes
+
+    def __call__(self, _: object, namespace: argparse.Namespace, value: Any, option: str | None = None) -> None:
+        setattr(namespace, self.dest, value)
+        self._notes.append(f"{option} is {self._now} now: write {self._now} {value}")
+
+
 class Parser(argparse.ArgumentParser):
     """Refuses a wrong request in one line; every command has `--version`, `-v` and `--quiet`."""
 
     def __init__(self, **words: Any):
         super().__init__(**words)
+        self._notes: list[str] = []
         self.add_argument(
             "--version", action=_Version, nargs=0, default=argparse.SUPPRESS, help="print the version and exit"
         )
@@ -68,7 +81,15 @@ class Parser(argparse.ArgumentParser):
         options = super().parse_args(args, namespace)
         LOG.setLevel(logging.DEBUG if options.verbose else logging.ERROR if options.quiet else logging.INFO)
         del options.verbose, options.quiet
+        for note in self._notes:
+            log_note(note)
+        self._notes.clear()
         return options
+
+    def add_renamed(self, old: str, *, now: str, **words: Any) -> None:
+        """An option that is called `now` goes on as `old`, with a note that says what to write."""
+        dest = now.lstrip("-").replace("-", "_")
+        self.add_argument(old, action=_Renamed, dest=dest, now=now, notes=self._notes, **words)
 
     def error(self, message: str) -> Never:
         complain(f"error: {one_line(message, most=400)}; see {self.prog} --help")

@@ -8,6 +8,7 @@ import math
 import re
 import stat
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Never
 
@@ -116,3 +117,12 @@ def _finite(digits: str) -> float:
 
 def _no_number(word: str) -> Never:
     raise MeshError(f"not JSON: {word} is none of its numbers")
+
+
+def name_unknown_key(key: str, known: Sequence[str], place: str = "") -> str:
+    """`time.hop: unknown key, nearest is hop_s; known are …`: the line for a key that a table may not have."""
+    from difflib import get_close_matches  # only for what is wrong
+
+    near = get_close_matches(key[:100], known, n=1, cutoff=0.7)
+    nearest = f", nearest is {near[0]}" if near else ""
+    return f"{place}{one_line(key, most=200)}: unknown key{nearest}; known are {', '.join(known)}"

@@ -3,6 +3,7 @@
 import logging
 import sys
 from collections.abc import Iterable
+from functools import cache
 
 MOST = 500
 """Characters of an error message."""
@@ -59,6 +60,10 @@ def complain(words: object) -> None:
 def log_note(words: object) -> None:
     """`note: …`, unless `--quiet`."""
     LOG.info("note: %s", words)
+
+
+note_once = cache(log_note)
+"""The same line once a process."""
 
 
 def complain_of(failures: Iterable[object]) -> int:

@@ -8,7 +8,10 @@ import sys
 import pytest
 
 from compare.cli.hlo import main
+from compare.profile.xplane.reader import read_file
 from compare.run.errors import WorkError
+from compare.timeline.errors import TimingError
+from tests.compare.chakra.files import varint
 from tests.places import ROOT
 
 TEXT = """HloModule m, num_partitions=8
@@ -31,6 +34,22 @@ def file(tmp_path):
     path = tmp_path / "program.hlo"
     path.write_text(TEXT)
     return path
+
+
+@pytest.mark.parametrize("is_wrapped", [False, True], ids=["HloModuleProto", "HloProto"])
+def test_a_serialized_module_has_the_rows_of_its_text(file, tmp_path, capsys, is_wrapped):
+    """As `--xla_dump_hlo_as_proto` writes it; given as a profile, it is called by its name."""
+    hlo = pytest.importorskip("jaxlib._hlo")
+    data = hlo.hlo_module_from_text(TEXT).as_serialized_hlo_module_proto()
+    (path := tmp_path / "program.hlo.pb").write_bytes((b"\x0a" + varint(len(data)) if is_wrapped else b"") + data)
+    shown = []
+    for program in (file, path):
+        assert main([str(program), "--axes", "data=2,tensor=4", "--json"]) == 0
+        (row,) = json.loads(capsys.readouterr().out)
+        shown.append({key: value for key, value in row.items() if key not in ("line", "source_line")})
+    assert shown[0] == shown[1]
+    with pytest.raises(TimingError, match="a serialized HLO module, and no profile"):
+        read_file(path)
 
 
 def test_json_is_a_list_of_rows(file, capsys):
@@ -241,7 +260,7 @@ def test_a_run_folder_has_a_table_of_each_default_program(capsys):
 
 def test_what_belongs_to_a_run_and_what_to_a_program_is_said(file, capsys):
     for words, said in (
-        ((str(file), "--arm", "jax"), "--arm, --phase and --cell belong to a run folder"),
+        ((str(file), "--arm", "jax"), "--framework, --phase and --variant belong to a run folder"),
         ((str(ROOT / "docs/example-run"), "--mesh", "tp8"), "run folders record their mesh and scopes"),
     ):
         with pytest.raises(SystemExit, match="2"):

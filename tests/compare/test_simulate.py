@@ -139,6 +139,54 @@ def test_a_machine_of_a_file(capsys, tmp_path):
     assert answer(capsys, *words, "--as", "astra-sim", "--memory", "3") == {"cycles": 6 * 700 + 3 * 600 + 7 * 10}
 
 
+LINKS = """[time]
+link_bytes_per_s = { value = 2e9, unit = "byte/s" }
+hop_s = { value = 1e-7, unit = "s" }
+launch_s = { value = 5e-6, unit = "s" }
+"""
+RING_OF_4 = '[[dims]]\nkind = "ring"\nsize = 4\n'
+
+
+def test_a_chip_of_ones_own_has_the_links_of_a_slice_and_of_a_file_that_leaves_them_out(capsys, tmp_path):
+    """Four in a ring, 1,200 bytes of each in six steps: 6 × (100 ns + 300 ÷ 2), and the launch, 5,000."""
+    path, machine = tmp_path / "own.toml", tmp_path / "ring.toml"
+    path.write_text(LINKS)
+    words = ("--collective", "all-reduce", "--bytes", "1200", "--machine")
+    machine.write_text('chip = "v6e"\n' + RING_OF_4)
+    assert answer(capsys, *words, str(machine), "--chip", str(path))["ns"] == 5000 + 6 * (100 + 300 / 2)
+    machine.write_text('chip = "v6e"\nlaunch = 0\n' + RING_OF_4 + "bandwidth = 1\n")
+    assert answer(capsys, *words, str(machine), "--chip", str(path))["ns"] == 6 * (100 + 300)
+    machine.write_text('chip = "v6e"\n' + RING_OF_4)
+    usual = 5096.2 + 6 * (465.67 + 300 / 87.066)  # the constants of docs/model.md
+    assert answer(capsys, *words, str(machine))["ns"] == pytest.approx(usual, abs=0.001)
+    # A line of two chips: three messages of 600 bytes would be two; 2 × (100 + 600 ÷ 2), and the launch.
+    main([*words, "v6e:1x2", "--chip", str(path)])
+    printed = capsys.readouterr().out
+    assert printed.startswith("5,800.0 ns")
+    assert "line of 2 (2 GB/s, 100 ns)" in printed
+
+
+@pytest.mark.parametrize(
+    ("machine", "own", "line"),
+    [
+        ("v6e:2x4", 'generation = "v5e"\n', "own.toml: generation: this file is of 'v5e', the chips are v6e"),
+        (RING_OF_4, "", "ring.toml: --chip is of the chip that it names, and it names none; write chip ="),
+        ('chip = "v9"\n' + RING_OF_4, "", "unknown TPU generation 'v9'"),
+    ],
+)
+def test_a_chip_that_is_not_the_machines_is_one_line(capsys, tmp_path, machine, own, line):
+    (tmp_path / "own.toml").write_text(own)
+    if "[" in machine:
+        (tmp_path / "ring.toml").write_text(machine)
+        machine = str(tmp_path / "ring.toml")
+    with pytest.raises(SystemExit) as ended:
+        run_command(main, ["--collective", "all-reduce", "--bytes", "1200", "--machine", machine, "--chip",
+                           str(tmp_path / "own.toml")])  # fmt: skip
+    printed = capsys.readouterr().err
+    assert (ended.value.code, len(printed.splitlines())) == (2, 1)
+    assert line in printed
+
+
 ONE = ("--collective", "all-reduce", "--bytes", "1000")
 RING = ("--dims", "ring:4", "--bandwidth", "1", "--latency", "1")
 WRONG = [
@@ -147,6 +195,7 @@ WRONG = [
     (("--collective", "all-reduce", *RING), "--bytes is not given; write --bytes 1048576"),
     ((*ONE,), "one of --machine and --dims is given"),
     ((*ONE, *RING, "--machine", "v6e:2x4"), "one of --machine and --dims is given"),
+    ((*ONE, *RING, "--chip", "own.toml"), "--chip belongs to --machine, whose links it knows"),
     ((*ONE, "--dims", "ring:4"), "--dims has its --bandwidth and --latency"),
     ((*ONE, "--dims", "ring:4,ring:2", "--bandwidth", "1", "--latency", "1,1"), "--bandwidth has 1 numbers for 2 dims"),
     ((*ONE, "--dims", "ring:4", "--bandwidth", "1", "--latency", "1,1"), "--latency has 2 numbers for 1 dims"),

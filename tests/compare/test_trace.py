@@ -167,8 +167,14 @@ def test_samples_of_another_tool_are_joined_by_the_wall_clock(tmp_path, capsys):
     path = make_profile().write(tmp_path)
     for rank in range(4):
         (tmp_path / f"gpu_power_{rank}.csv").write_text("1699999999.5,100\n1700000000.5,100\n")
-    main([str(path), "--mesh", "dp2tp2", "--power", str(tmp_path), "--json"])
-    power = json.loads(capsys.readouterr().out)["power"]
+    main([str(path), "--mesh", "dp2tp2", "--measured-power", str(tmp_path), "--json"])
+    said = capsys.readouterr()
+    power = json.loads(said.out)["power"]
+    assert "--power" not in said.err
+    main([str(path), "--mesh", "dp2tp2", "--power", str(tmp_path), "--json"])  # its earlier name
+    again = capsys.readouterr()
+    assert again.out == said.out
+    assert f"note: --power is --measured-power now: write --measured-power {tmp_path}\n" in again.err
     assert power["steps"][0]["energy_j"] == pytest.approx(0.4)
     assert "less often than once a step" in power["notes"][0]
 

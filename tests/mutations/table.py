@@ -1,4 +1,4 @@
-"""table.toml: changed lines of the reader, contract, verdict, models and networks, and a test that fails with each."""
+"""table.toml: changed lines of reader, contract, verdict, models, networks, chips, and a test that fails with each."""
 
 import shutil
 import tomllib
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.places import ROOT
 
-ROOMS = ("reader", "contract", "verdict", "model", "energy", "network")
+ROOMS = ("reader", "contract", "verdict", "model", "energy", "network", "chip")
 LEFT_OUT = (".git", ".venv", "__pycache__", ".hypothesis", "*_cache", "build")
 
 

@@ -4,14 +4,18 @@ import argparse
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from meshes.case import CAPACITY, CHOICES, Case
 from meshes.devices.generations import GENERATIONS
 from meshes.mesh_argument import SPECS, read_mesh
-from meshes.models import MODELS, Model
+from meshes.models import MODELS
 from meshes.process.command_line import Parser, command_parser, whole_number
 from meshes.process.errors import MeshError
 from meshes.process.one_line import quote
+
+if TYPE_CHECKING:
+    from meshes.checkpoint import Shapes
 
 
 def case_parser(prog: str, description: str, *, example: str) -> Parser:
@@ -101,14 +105,18 @@ def add_list(parser: Parser) -> None:
     )
 
 
-def read_case(options: argparse.Namespace) -> Case:
-    """The case of the options.  Raises `MeshError` where they are invalid."""
+def read_case(options: argparse.Namespace, *, contract_only: bool = False) -> Case:
+    """The case of the options.  Raises `MeshError` where they are invalid.
+
+    contract_only: of a checkpoint the shapes alone, also of a model that the twins do not compute.
+    """
     if "mesh" not in options:
         raise MeshError("no mesh was named; write --mesh tp4pp2, or see --list meshes")
-    return Case.read(
+    shapes = _shapes(options.checkpoint, contract_only=contract_only)
+    case = Case.read(
         options.mesh,
         model_name=options.model,
-        shapes=_shapes(options.checkpoint),
+        shapes=shapes.model if shapes else None,
         microbatches=getattr(options, "microbatches", None),
         phases=_phases(options.phase),
         batch=options.batch,
@@ -118,6 +126,9 @@ def read_case(options: argparse.Namespace) -> Case:
         loop=options.loop,
         attention=options.attention,
     )
+    if shapes:
+        shapes.check_context(case.mesh.cp)
+    return case
 
 
 def _phases(words: str) -> tuple[str, ...]:
@@ -127,12 +138,12 @@ def _phases(words: str) -> tuple[str, ...]:
     return phases
 
 
-def _shapes(checkpoint: Path | None) -> Model | None:
+def _shapes(checkpoint: Path | None, *, contract_only: bool) -> "Shapes | None":
     if checkpoint is None:
         return None
-    from meshes.checkpoint import read_model  # most cases are of presets
+    from meshes.checkpoint import Shapes, read_model, read_shapes  # most cases are of presets
 
-    return read_model(checkpoint)
+    return read_shapes(checkpoint) if contract_only else Shapes(read_model(checkpoint), windows=False)
 
 
 def seconds(words: str) -> float:

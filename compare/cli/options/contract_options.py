@@ -10,6 +10,7 @@ from meshes.process.command_line import Parser, whole_number
 if TYPE_CHECKING:
     from compare.diff.own.case_contract import CaseContract
     from compare.diff.own.profile_verdict import ProfileVerdict
+    from compare.hlo.text.module import Module
     from compare.timeline.timeline import Timeline
 
 
@@ -40,10 +41,11 @@ def contract_of(options: argparse.Namespace, parser: Parser) -> "CaseContract | 
     )  # fmt: skip
 
 
-def judge_program_of(timeline: "Timeline", contract: "CaseContract", options: argparse.Namespace) -> "ProfileVerdict":
+def judge_program_of(
+    timeline: "Timeline", contract: "CaseContract", options: argparse.Namespace, hlo: "Module | None"
+) -> "ProfileVerdict":
     """The verdict on the program of the steps, else on the one with the most time, by the profile's text or --hlo."""
     from compare.diff.own.profile_verdict import judge_profile
-    from compare.hlo.text.files import read_file
     from compare.profile.join.hosts import read_spaces
     from compare.profile.join.programs import ProfilePrograms, read_protos
     from compare.profile.xplane.reader import profile_files
@@ -53,8 +55,8 @@ def judge_program_of(timeline: "Timeline", contract: "CaseContract", options: ar
     programs = [timeline.step_program] if timeline.step_program else list_programs(timeline)
     if not programs:
         raise TimingError("the profile shows no execution of a program, so there is none to judge")
-    if options.hlo:
-        text = read_file(options.hlo).text
+    if hlo is not None:
+        text = hlo.text
     else:
         protos = read_protos(read_spaces(profile_files(options.profile)))
         text = ProfilePrograms(protos, axes={}).text_of(programs[0])

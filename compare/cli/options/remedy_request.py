@@ -28,7 +28,7 @@ def remedy_parser() -> Parser:
         example="--mesh tp4pp2 --arm torchxla",
     )
     add = parser.add_argument
-    add("--arm", metavar="LIST", default=",".join(ARMS), help="comma-separated frameworks")
+    add("--framework", "--arm", dest="arm", metavar="LIST", default=",".join(ARMS), help="comma-separated frameworks")
     add(
         "--max-compiles", metavar="N", type=whole_number, default=MOST_COMPILES,
         help="maximum number of candidate programs, cached ones included; rerun with a larger N to continue",

@@ -20,11 +20,10 @@ from compare.run.arms import (
     parse_controls,
     parse_witnesses,
 )
+from compare.run.chip_option import add_chip
 from compare.run.errors import WorkError
 from compare.run.install_libtpu import read_version
 from meshes.process.command_line import Parser
-
-POWER_HELP = "energy coefficients of your own chips, as TOML (docs/energy.md); the report keeps a copy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +55,7 @@ def run_parser() -> Parser:
         help="time limit of each process, in seconds",
     )
     add("--no-cache", action="store_true", help="neither read nor write the cache")
-    add("--power", metavar="FILE", type=Path, help=POWER_HELP)
+    add_chip(parser, "; the report keeps a copy")
     add("--details", action="store_true", help="print all tables (default: a summary)")
     add("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
     add("--fail-if", metavar="EXPR", action="append", default=[], help=fail_if.HELP)
@@ -65,7 +64,14 @@ def run_parser() -> Parser:
 
 def _add_programs(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--arm", metavar="LIST", default=",".join(ARMS), help="frameworks to compare, comma-separated")
+    add(
+        "--framework",
+        "--arm",
+        dest="arm",
+        metavar="LIST",
+        default=",".join(ARMS),
+        help="frameworks to compare, comma-separated",
+    )
     add(
         "--controls",
         metavar="LIST",
@@ -80,7 +86,9 @@ def _add_programs(group: argparse._ArgumentGroup) -> None:
         help=f"also compile with this libtpu version, installed by pip (default {EARLIER_LIBTPU})",
     )
     add(
+        "--reference-model",
         "--witness",
+        dest="witness",
         metavar="LIST",
         default="",
         help="also compile third-party models (Hugging Face, tunix) with the same shapes and mesh: "

@@ -9,6 +9,7 @@ from compare.report.compiler_options import OPTIONS
 from compare.report.witnesses import WITNESSES
 from compare.run import scheduler
 from compare.run.arms import ARMS, DEFAULT_CONTROLS
+from compare.run.chip_option import add_chip
 from compare.run.errors import WorkError
 from compare.sweep.combination import Combination
 from compare.sweep.engines.engines import ENGINES
@@ -53,11 +54,11 @@ def _add_work(parser: Parser) -> None:
     options = f"also compile with these compiler options of libtpu: {', '.join(OPTIONS)}; or all"
     add("--options", metavar="LIST", default="", help=options)
     out = "output folder for run folders, sweep.html, tables and figure (default: a folder under sweeps/)"
-    add("--arm", metavar="LIST", default=",".join(ARMS), help="comma-separated frameworks")
+    add("--framework", "--arm", dest="arm", metavar="LIST", default=",".join(ARMS), help="comma-separated frameworks")
     controls = "ablations of each case, as in compare.run; or all, or none"
     add("--controls", metavar="LIST", default=",".join(DEFAULT_CONTROLS), help=controls)
     witness = f"also compile third-party models for the cases that they take: {', '.join(WITNESSES)}"
-    add("--witness", metavar="LIST", default="", help=witness)
+    add("--reference-model", "--witness", dest="witness", metavar="LIST", default="", help=witness)
     add("--out", metavar="DIR", type=Path, default=argparse.SUPPRESS, help=out)
     add(
         "--jobs",
@@ -92,6 +93,7 @@ def _add_work(parser: Parser) -> None:
         action="store_true",
         help="also modelled energy and power of every program, kernel times, heat maps of chips (docs/energy.md)",
     )
+    add_chip(parser, "; of every case, whose report keeps a copy")
     add("--json", action="store_true", help="print sweep.json; the path of the page goes to stderr")
 
 

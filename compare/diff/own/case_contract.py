@@ -13,7 +13,7 @@ from compare.diff.own.show import print_to_text
 from compare.render.report.plan import print_plan
 from compare.report.plan import plan, served_row
 from meshes.case import CAPACITY, Case
-from meshes.checkpoint import read_model
+from meshes.checkpoint import read_shapes
 
 MODEL = "llama-3.1-8b"
 
@@ -107,10 +107,12 @@ def contract_rows(
         raise JudgeError(f"checkpoint is {checkpoint!r}; write the path of a folder")
     if capacity is not None and (isinstance(capacity, bool) or not isinstance(capacity, int | float)):
         raise JudgeError(f"capacity is {capacity!r}; write a factor like 1.25, or None")
+    shapes = None if checkpoint is None else read_shapes(Path(checkpoint))
     case = Case.read(
-        mesh, model_name=MODEL if model is None else model,
-        shapes=None if checkpoint is None else read_model(Path(checkpoint)),
+        mesh, model_name=MODEL if model is None else model, shapes=shapes.model if shapes else None,
         microbatches=microbatches, phases=(phase,), batch=batch, seq=seq, capacity=capacity, dtype=dtype,
     )  # fmt: skip
+    if shapes:
+        shapes.check_context(case.mesh.cp)
     contract = CaseContract(case, required_rows(case))
     return contract.with_weights_over(weights_over) if weights_over else contract

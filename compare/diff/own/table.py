@@ -27,6 +27,7 @@ from compare.render.collectives_table import (
     print_rows,
     total_line,
 )
+from compare.render.training_parts import training_lines
 from compare.run.errors import WorkError
 from compare.user_program.program_mesh import format_axes
 from compare.user_program.saved_program import SavedProgram, save
@@ -139,7 +140,7 @@ class Table:
         ]  # fmt: skip
         total = f"{total_line(self.rows)} {compiled_text(self.compiled)}"
         legend = LEGEND if any(row.inferred for row in self.rows) else ""
-        kinds = "\n".join(kind_lines(self.rows))
+        kinds = "\n".join((*kind_lines(self.rows), *training_lines(self.rows)))
         return render_html("own.html.j2", lines=lines, legend=legend, kinds=kinds, total=total, notes=self.notes)
 
 

@@ -14,10 +14,10 @@ from meshes.process.one_line import complain_of
 
 
 def answer_speeds(
-    run: Path, *, power: Path | None, frequencies: Sequence[float], marginal: bool, figure: Path | None, as_json: bool
+    run: Path, *, chip: Path | None, frequencies: Sequence[float], marginal: bool, figure: Path | None, as_json: bool
 ) -> int:
     """Print the answer; 0: every program was modelled, 1: some could not be read."""
-    subjects = load_subjects(run, power=power)
+    subjects = load_subjects(run, chip=chip)
     share, *ends = core_shares(subjects.chip, subjects.voltage)
     document: dict[str, object] = {
         "basis": subjects.basis, "voltage": subjects.voltage_words,

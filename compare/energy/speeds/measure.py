@@ -24,7 +24,7 @@ def measure_run(request: EnergyRequest) -> MeasuredRun:
     """Judged and timed again, nothing written.  `WorkError` where the run has no modelled program of its own slice."""
     run = read_run(request.run)
     judged = judge_run(run)
-    times = judged.timelines(power=request.power)
+    times = judged.timelines(chip=request.chip)
     report = add_times(judged.report(), judged.programs, times)
     compiled = [program.result for program in judged.programs if not program.result.executed]
     unmodelled = [

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from compare.energy.speeds.frequencies import join_frequencies, parse_frequencies
+from compare.run.chip_option import add_chip
 from compare.timeline.errors import TimingError
 from meshes.process.command_line import command_parser
 from meshes.process.one_line import quote
@@ -17,8 +18,8 @@ class EnergyRequest:
     """Which run, and with which coefficients."""
 
     run: Path
-    power: Path | None
-    """A user's coefficients; `None`: those of the run folder, or of the table."""
+    chip: Path | None
+    """A user's file; `None`: that of the run folder, or the generation's."""
     frequencies: tuple[float, ...]
     """÷ nominal, in rising order; empty: not asked."""
     marginal: bool
@@ -30,12 +31,10 @@ class EnergyRequest:
         parser = command_parser(
             "compare.energy",
             "Print the joules of a step of each compiled program of a run: modelled, by component and verdict.",
-            example="runs/llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4 --power our-pod.toml",
+            example="runs/llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4 --chip our-pod.toml",
         )
         parser.add_argument("run", metavar="RUN", type=Path, help="a run folder; it stays as it is")
-        parser.add_argument(
-            "--power", metavar="FILE", type=Path, help="energy coefficients of your own chips, as TOML (docs/energy.md)"
-        )
+        add_chip(parser)
         parser.add_argument(
             "--frequency", metavar="A:B:STEP", default="",
             help="time, energy and energy × delay at A to B × the nominal frequency of the core",
@@ -56,6 +55,6 @@ class EnergyRequest:
         except TimingError as error:
             parser.error(str(error))
         return cls(
-            run=options.run, power=options.power, frequencies=frequencies, marginal=options.marginal,
+            run=options.run, chip=options.chip, frequencies=frequencies, marginal=options.marginal,
             figure=options.figure, json=options.json,
         )  # fmt: skip

@@ -3,14 +3,16 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from compare.energy.coefficients import Coefficients, coefficients
+from compare.energy.coefficients import energy_calibrated_on
 from compare.energy.core_speed import Workload, core_shares
-from compare.energy.voltage import GAMMAS, Voltage, read_voltage
+from compare.energy.voltage import GAMMAS, Voltage, parse_voltage
 from compare.report.programs import JudgedProgram, list_failures
 from compare.run.errors import WorkError
+from compare.run.folder.chip import find_chip
 from compare.run.folder.load_run import judge_run, read_run
-from compare.run.folder.timelines import SIMULATION, find_power_file, read_power_file, read_simulation
-from compare.schedule.hardware import Hardware
+from compare.run.folder.timelines import SIMULATION, read_simulation
+from compare.schedule.hardware import Hardware, times_calibrated_on
+from meshes.devices.chip import Chip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,20 +31,18 @@ class Subjects:
     """The programs of a run, and what their chips are taken for."""
 
     programs: tuple[Subject, ...]
-    chip: Coefficients
+    chip: Chip
     voltage: Voltage
     slice_name: str
-    times_on: str
-    """Where the time constants were calibrated; empty: they are the generation's."""
     failures: tuple[str, ...] = ()
     """A line for each compiled program of the run that could not be read."""
 
     @property
     def basis(self) -> str:
         """`Modelled for v5e:2x4 with the coefficients of v5e, not measured`."""
-        on = [on for on in dict.fromkeys((self.times_on, self.chip.calibrated_on)) if on]
+        on = [on for on in dict.fromkeys((times_calibrated_on(self.chip), energy_calibrated_on(self.chip))) if on]
         calibrated = f", calibrated on {' and '.join(on)}" if on else ""
-        return f"Modelled for {self.slice_name} with the coefficients of {self.chip.name}{calibrated}, not measured"
+        return f"Modelled for {self.slice_name} with the coefficients of {self.chip.title}{calibrated}, not measured"
 
     @property
     def voltage_words(self) -> str:
@@ -53,22 +53,19 @@ class Subjects:
         return f"{self.voltage}{assumed}; of static power {share:.0%}{span} follow the core's voltage"
 
 
-def load_subjects(folder: Path, *, power: Path | None) -> Subjects:
+def load_subjects(folder: Path, *, chip: Path | None) -> Subjects:
     """The default programs of a run folder.  `WorkError`, one line, where none can be modelled.
 
-    power: a user's coefficients, constants and voltages; `None`: those of the folder, else the generation's.
+    chip: a user's file; `None`: that of the folder, else the generation's.
     """
     run = read_run(folder)
     if read_simulation(folder) is not None:
         raise WorkError(f"--frequency and --marginal are of a run's own machine; {folder} is simulated ({SIMULATION})")
-    row = run.case.topology.generation
-    given = power or find_power_file(folder)
-    chip, times = read_power_file(given, row) if given else (coefficients(row.name), None)
-    voltage = read_voltage(given) if given else Voltage()
+    known = find_chip(folder, run.case.topology.generation, chip)
     judged = judge_run(run)
     report = judged.report()
     by_key = {program.result.key: program for program in judged.programs}
-    hardware = times.hardware if times else Hardware.of(row)
+    hardware = Hardware.of(known)
     programs = tuple(
         _subject(program, judged.run.titles.get(arm, arm), hardware)
         for phase, entry in report.phases.items()
@@ -79,8 +76,8 @@ def load_subjects(folder: Path, *, power: Path | None) -> Subjects:
     if not programs:
         raise WorkError("; ".join([f"{folder} has no program whose step was modelled", *failures]))
     return Subjects(
-        programs=programs, chip=chip, voltage=voltage, slice_name=run.case.topology.name,
-        times_on=times.calibrated_on if times else "", failures=failures,
+        programs=programs, chip=known, voltage=parse_voltage(known.voltage), slice_name=run.case.topology.name,
+        failures=failures,
     )  # fmt: skip
 
 

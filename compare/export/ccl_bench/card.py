@@ -6,7 +6,7 @@ from types import MappingProxyType
 import yaml
 
 from compare.export.folder.programs import SelectedProgram
-from compare.schedule.constants import CONSTANTS
+from compare.schedule.hardware import dcn_bytes_per_s
 from compare.timeline.timeline import UNKNOWN
 from meshes.case import Case
 
@@ -137,9 +137,9 @@ def _between_chips(case: Case) -> CardValue:
 def _between_slices(case: Case) -> CardValue:
     """A chip's share of its host's network, one way, in Gbit/s; of one slice none."""
     chip = case.topology.generation
-    if case.topology.slices == 1 or chip.name not in CONSTANTS:
+    if case.topology.slices == 1:
         return "N/A"
-    return round(CONSTANTS[chip.name].dcn_bytes_per_s.value * 8 / 1e9)
+    return round(dcn_bytes_per_s(chip) * 8 / 1e9)
 
 
 def _executor(timed: SelectedProgram) -> Card:

@@ -16,7 +16,8 @@ from compare.export.folder.write_folder import ExportFolder
 from compare.network.graph.expand import expand_program
 from compare.network.graph.graph import Graph
 from compare.network.machines.machine import Machine
-from compare.run.folder.timelines import read_kept_times
+from compare.run.folder.chip import find_chip
+from compare.schedule.hardware import Hardware
 from compare.timeline.errors import TimingError
 from compare.verdict.verdict import Verdict
 from meshes.process.one_line import log_note
@@ -44,12 +45,12 @@ def _write(selected: SelectedProgram, folder: ExportFolder, facts: Mapping[str, 
     place.mkdir()
     try:
         topology = program.case.topology
-        times = read_kept_times(selected.run.folder, topology.generation)
+        chip = find_chip(selected.run.folder, topology.generation)
         graph = expand_program(
             program.module, program.rows, program.case.plan, name=selected.words,
-            hardware=times.hardware if times else None,
+            hardware=Hardware.of(chip),
         )  # fmt: skip
-        machine = settings.count_in_ps(settings.export_machine(topology, times=times))
+        machine = settings.count_in_ps(settings.export_machine(topology, chip=chip))
         for rank, data in enumerate(
             write_files(graph, metadata=list_metadata(selected), chunks=machine.chunks, facts=facts)
         ):

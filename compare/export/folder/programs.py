@@ -71,5 +71,5 @@ def _refuse_unreadable(run: Run, results: Iterable[ProgramResult]) -> None:
     failures = [describe_failure(result) for result in results if result.status in UNREADABLE]
     if failures:
         raise ExportError(
-            f"nothing of {run.folder} is written: {'; '.join(failures)}; --arm, --phase and --cell choose others"
+            f"nothing of {run.folder} is written: {'; '.join(failures)}; choose by --framework, --phase, --variant"
         )

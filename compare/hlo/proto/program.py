@@ -71,6 +71,14 @@ def write_hlo_text(data: bytes) -> str:
     return f"{head}{''.join(more)}{newline}{rest}"
 
 
+def is_hlo_module(data: bytes) -> bool:
+    """Whether the bytes are a serialized `HloProto` or `HloModuleProto`."""
+    try:
+        return bool(_module_bytes(data))
+    except (DecodeError, HloError):
+        return False
+
+
 def read_device_assignment(data: bytes) -> tuple[int, ...]:
     """The id that the runtime gives to each device of the program, in the order of the program's own ids.
 
@@ -89,7 +97,9 @@ def _decoding(data: bytes) -> Iterator[None]:
     try:
         yield
     except DecodeError:
-        raise HloError(f"not a serialized HLO module, or cut: {len(data)} bytes that protobuf cannot read") from None
+        raise HloError(
+            f"a binary file that is no serialized HLO module: {len(data):,} bytes that protobuf cannot read; is it cut?"
+        ) from None
 
 
 def _module_bytes(data: bytes) -> bytes:

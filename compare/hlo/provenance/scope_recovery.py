@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
+from compare.hlo.dataflow.call_context import CallContext
 from compare.hlo.dataflow.dataflow import Value
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.metadata import SourceMetadata
@@ -29,18 +30,22 @@ class ScopeRecovery:
         self._is_own = is_own
         self._back = _remembered(back)
         self._on = _remembered(on)
-        self._dead_ends: dict[tuple[_Step, frozenset[str]], set[Value]] = {}
+        self._dead_ends: dict[tuple[_Step, frozenset[str], tuple[CallContext, ...]], set[Value]] = {}
 
     def nearest(self, value: Value, made_from: Iterable[Value], *, wanted: frozenset[str]) -> str | None:
         """The nearest scope before `value`, which is made from `made_from`, or else after it.
 
-        Scopes that are `wanted` go before all others, however far: the contract's, for a permute.
+        Scopes that are `wanted` go before all others, however far: the contract's, for a permute.  What is in a loop
+        takes none from around it: what runs once for each layer is no embedding.  (What stands before a loop may be a
+        layer's, moved out of it.)
         """
-        made_from, present = list(made_from), self._sources.present
+        made_from, present, loops = list(made_from), self._sources.present, _loops_around(value)
         for accepted in (wanted & present, present):
             if not accepted:
                 continue
-            scope = self._search(made_from, self._back, accepted) or self._search(self._on(value), self._on, accepted)
+            scope = self._search(made_from, self._back, accepted, loops=loops) or self._search(
+                self._on(value), self._on, accepted, loops=loops
+            )
             if scope:
                 return scope
         return None
@@ -76,10 +81,12 @@ class ScopeRecovery:
             ways.reverse()
         return next((text for begin, step in ways if (text := _first(begin, step, lookup))), None)
 
-    def _search(self, begin: Iterable[Value], step: _Step, accepted: frozenset[str]) -> str | None:
-        """Breadth first; within a level in text order."""
-        dead_ends = self._dead_ends.setdefault((step, accepted), set())
-        level = [value for value in begin if value not in dead_ends]
+    def _search(
+        self, begin: Iterable[Value], step: _Step, accepted: frozenset[str], *, loops: tuple[CallContext, ...]
+    ) -> str | None:
+        """Breadth first, inside these loops; within a level in text order."""
+        dead_ends = self._dead_ends.setdefault((step, accepted, loops), set())
+        level = [value for value in begin if value not in dead_ends and _is_inside(value, loops)]
         seen = set(level)
         while level:
             named = [value for value in level if (item := trace_scope(value)) and self._sources.scope(item) in accepted]
@@ -89,7 +96,7 @@ class ScopeRecovery:
             following: list[Value] = []
             for value in level:
                 for neighbour in step(value):
-                    if neighbour not in seen and neighbour not in dead_ends:
+                    if neighbour not in seen and neighbour not in dead_ends and _is_inside(neighbour, loops):
                         seen.add(neighbour)
                         following.append(neighbour)
             level = following
@@ -108,6 +115,16 @@ def _first(begin: Iterable[Value], step: _Step, lookup: _Lookup) -> str | None:
         level = [neighbour for value in level for neighbour in step(value) if neighbour not in seen]
         seen.update(level)
     return None
+
+
+def _loops_around(value: Value) -> tuple[CallContext, ...]:
+    """The bodies and conditions that a value is in, outermost first."""
+    return tuple(frame for frame in value[0].chain if frame.call is not None and frame.call.opcode == "while")
+
+
+def _is_inside(value: Value, loops: tuple[CallContext, ...]) -> bool:
+    around = _loops_around(value)
+    return [frame.call for frame in around[: len(loops)]] == [frame.call for frame in loops]
 
 
 def _remembered(step: _Step) -> _Step:

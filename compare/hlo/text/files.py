@@ -4,6 +4,7 @@ import gzip
 import io
 import sys
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 from compare.hlo.text.errors import HloError
@@ -15,13 +16,14 @@ MOST_BYTES = 1 << 28
 """Limit for one unpacked program: 20 times the largest seen; reading takes five times its size in memory."""
 
 
-def read_file(path: str | Path) -> Module:
+def read_file(path: str | Path, *, binary: Callable[[bytes], str] | None = None) -> Module:
     """Read one file, or `-`: standard input.
 
-    `OSError` where it can't be opened, `HloError` where it holds no HLO text, or is too large; either names it.
+    binary: writes the text of a serialized module; without it, text alone is read.
+    `OSError` where it can't be opened, `HloError` where it holds no HLO, or is too large; either names it.
     """
     try:
-        return read(_decode(decompress(read_bytes(path))))
+        return read(_decode(decompress(read_bytes(path)), binary))
     except HloError as error:
         raise HloError(f"{'standard input' if str(path) == '-' else path}: {error}") from None
 
@@ -62,10 +64,12 @@ def decode_text(data: bytes) -> str | None:
     return None if "\0" in text else text
 
 
-def _decode(data: bytes) -> str:
+def _decode(data: bytes, binary: Callable[[bytes], str] | None) -> str:
     if data.startswith(_MLIR_BYTECODE):
         raise HloError("this is StableHLO bytecode, the program before the compiler; give the compiled HLO text")
     text = decode_text(data)
+    if text is None and binary is not None:
+        return binary(data)
     if text is None:
         raise HloError("a binary file, where HLO text was expected (as compiled.as_text() writes it)")
     return text

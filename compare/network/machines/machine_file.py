@@ -2,6 +2,7 @@
 
 ```toml
 name = "two rings"
+chip = "v6e"               # left out: none; whose links and launch the file does not repeat (`--chip FILE`: your own)
 memory = 2765              # GB/s (1e9), of one rank; left out: reductions cost nothing
 peak = 197                 # TFLOP/s of one rank; left out: compute lasts as the graph says
 multi = "local-bw-aware"   # or "baseline"; "greedy" of one collective alone
@@ -11,7 +12,7 @@ chunks = 1                 # also: active-chunks, queues, policy, links, in-flig
 [[dims]]
 kind = "ring"              # or "line", "switch", "fully-connected"
 size = 4
-bandwidth = 90             # GB/s (1e9), one link, one direction
+bandwidth = 90             # GB/s (1e9), one link, one direction; left out, as latency: the chip's
 latency = 1000             # ns, one hop
 algorithm = "ring"         # of every collective in this dim
 
@@ -30,10 +31,12 @@ from typing import TypeVar
 
 from compare.network.machines.custom import parse_custom
 from compare.network.machines.machine import (
+    FULLY_CONNECTED,
     KINDS,
     LOCAL_BW_AWARE,
     MOST_DIMS,
     SHARED,
+    SWITCH,
     Algorithm,
     Algorithms,
     CustomAlgorithm,
@@ -41,8 +44,11 @@ from compare.network.machines.machine import (
     Machine,
 )
 from compare.network.machines.words import parse_algorithm, parse_kind
+from compare.schedule.hardware import Hardware
 from compare.timeline.errors import TimingError
-from meshes.process.documents import read_toml
+from meshes.devices.chip import Chip
+from meshes.devices.generations import generation
+from meshes.process.documents import name_unknown_key, read_toml
 from meshes.process.errors import MeshError
 from meshes.process.one_line import quote
 
@@ -54,20 +60,24 @@ MACHINE_KEYS = ("name", "memory", "peak", "multi", "compiled", "chunks", "active
 _DIM_KEYS = ("kind", "size", "bandwidth", "latency", "algorithm")
 
 
-def read_machine(path: Path) -> Machine:
-    """The machine of a file.  `OSError` where it can't be opened, `TimingError`, one line, where it is none."""
+def read_machine(path: Path, chip: Chip | None = None) -> Machine:
+    """The machine of a file.  `OSError` where it can't be opened, `TimingError`, one line, where it is none.
+
+    chip: a user's, instead of the generation that the file names; a machine of other chips, or of none, is without it.
+    """
     try:
         table: Table = read_toml(path)
     except MeshError as error:
         raise TimingError(f"{path} is {error}") from None
     try:
-        return parse_machine(table, name=path.stem)
+        rates = _read_rates(table, chip)
+        return parse_machine({key: table[key] for key in table if key != "chip"}, name=path.stem, rates=rates)
     except TimingError as error:
         raise TimingError(f"{path}: {error}") from None
 
 
-def parse_machine(table: Table, *, name: str) -> Machine:
-    """The machine of a table.  Raises `TimingError`, which names the key."""
+def parse_machine(table: Table, *, name: str, rates: Hardware | None = None) -> Machine:
+    """The machine of a table.  rates: of links that it leaves out.  Raises `TimingError`, which names the key."""
     _check_keys(table, MACHINE_KEYS, "")
     rows = table.get("dims")
     if not isinstance(rows, list) or not 1 <= len(rows) <= MOST_DIMS:
@@ -79,12 +89,14 @@ def parse_machine(table: Table, *, name: str) -> Machine:
         place = f"dims.{index}."
         _check_keys(row, _DIM_KEYS, place)
         try:
+            kind = _word(row, "kind", place, parse_kind)
+            bandwidth, latency = _of_links(kind, rates)
             dims.append(
                 Dim(
-                    kind=_word(row, "kind", place, parse_kind),
+                    kind=kind,
                     size=_whole(row, "size", place),
-                    bytes_per_ns=_number(row, "bandwidth", place),
-                    latency_ns=_number(row, "latency", place),
+                    bytes_per_ns=_number(row, "bandwidth", place, bandwidth),
+                    latency_ns=_number(row, "latency", place, latency),
                 )
             )
             algorithms.append(_word(row, "algorithm", place, lambda word: parse_algorithm(word, custom), "ring"))
@@ -109,9 +121,28 @@ def parse_machine(table: Table, *, name: str) -> Machine:
         # TFLOP/s are 1,000 flops a ns.
         peak_flops_per_ns=1000 * _number(table, "peak", "") if "peak" in table else None,
         endpoint_ns=endpoint,
-        launch_ns=_number(table, "launch", "", 0.0),
+        launch_ns=_number(table, "launch", "", rates.launch_ns if rates else 0.0),
         custom=tuple(custom.values()),
     )
+
+
+def _read_rates(table: Table, chip: Chip | None) -> Hardware | None:
+    if "chip" not in table:
+        return None
+    try:
+        row = generation(_text(table, "chip", ""))
+    except MeshError as error:
+        raise TimingError(f"chip: {error}") from None
+    return Hardware.of(chip if chip is not None and chip.name == row.name else row)
+
+
+def _of_links(kind: str, rates: Hardware | None) -> tuple[float | None, float | None]:
+    """Bandwidth and latency of a chip's links in a dim, as `tpu_machine` takes them."""
+    if rates is None:
+        return None, None
+    if kind == SWITCH:
+        return rates.dcn_bytes_per_ns, rates.dcn_launch_ns / 2
+    return rates.chip_bytes_per_ns if kind == FULLY_CONNECTED else rates.link_bytes_per_ns, rates.hop_ns
 
 
 def _read_custom(table: Table) -> dict[str, CustomAlgorithm]:
@@ -163,7 +194,7 @@ def _read_compiled(table: Table) -> tuple[str, ...]:
 def _check_keys(table: Table, known: tuple[str, ...], place: str) -> None:
     for key in table:
         if key not in known:
-            raise TimingError(f"{place}{key}: unknown key; known are {', '.join(known)}")
+            raise TimingError(name_unknown_key(key, known, place))
 
 
 def _text(table: Table, key: str, place: str, default: str | None = None) -> str:

@@ -25,19 +25,20 @@ from compare.network.machines.machine import (
     Dim,
     Machine,
 )
-from compare.schedule.hardware import Hardware
-from compare.schedule.time_file import CalibratedTimes
+from compare.schedule.hardware import Hardware, name_slice
 from compare.timeline.errors import TimingError
+from meshes.devices.chip import Chip
 from meshes.devices.topology import Topology
 
 
-def tpu_machine(name: str, *, times: CalibratedTimes | None = None) -> Machine:
+def tpu_machine(name: str, *, chip: Chip | None = None) -> Machine:
     """`"v6e:2x4"`, or `"2xv5e:4x4"` for two slices.  Raises `MeshError` for an unknown name.
 
-    times: measured on chips of this generation, instead of its fitted rates; the machine's name says so.
+    chip: a user's; where it is of this generation its rates count, and the machine's name says so.
     """
     topology = Topology.parse(name)
-    rates = times.hardware if times else Hardware.of(topology.generation)
+    chip = _choose(chip, topology)
+    rates = Hardware.of(chip)
     dims = [
         Dim(kind=RING if wraps else LINE, size=side, bytes_per_ns=rates.link_bytes_per_ns, latency_ns=rates.hop_ns)
         for side, wraps in zip(topology.shape, topology.wraps, strict=True)
@@ -57,12 +58,17 @@ def tpu_machine(name: str, *, times: CalibratedTimes | None = None) -> Machine:
         raise TimingError(f"{name} is one device, which has nobody to talk to")
     algorithms = tuple(Algorithm(TWO_WAY_RING if dim.kind == RING else RING) for dim in dims)
     return Machine(
-        name=f"{topology.name} ({times.words})" if times else topology.name,
+        name=name_slice(topology.name, chip),
         dims=tuple(dims),
         algorithms=Algorithms.alike(algorithms),
         launch_ns=rates.launch_ns,
         compiled=KINDS,
     )
+
+
+def _choose(chip: Chip | None, topology: Topology) -> Chip:
+    row = topology.generation
+    return chip if chip is not None and chip.name == row.name else row
 
 
 def describe_rings(name: str) -> str:
@@ -75,19 +81,13 @@ def describe_rings(name: str) -> str:
     return f"ASTRA-sim has no lines: the {lines} {rings} here, with a link more than {name} has"
 
 
-def choose_times(name: str, topology: str, times: CalibratedTimes | None) -> CalibratedTimes | None:
-    """Of a slice by name: `times`, measured on chips of `topology`, where both are of one generation."""
-    alike = times is not None and Topology.parse(name).generation == Topology.parse(topology).generation
-    return times if alike else None
-
-
-def astra_sim_machine(name: str, *, times: CalibratedTimes | None = None) -> Machine:
+def astra_sim_machine(name: str, *, chip: Chip | None = None) -> Machine:
     """The same slice as inputs for ASTRA-sim can say it.
 
     Lines are rings, rings go one way, there is no launch, and a reduction goes through the memory of the data sheet.
     """
-    machine = tpu_machine(name, times=times)
-    row = Topology.parse(name).generation
+    machine = tpu_machine(name, chip=chip)
+    row = _choose(chip, Topology.parse(name))
     dims = tuple(replace(dim, kind=RING) if dim.kind == LINE else dim for dim in machine.dims)
 
     def one_way(algorithms: tuple[Algorithm, ...]) -> tuple[Algorithm, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from compare.hlo.proto.messages import classes
+from compare.hlo.proto.program import is_hlo_module
 from compare.hlo.proto.size_limits import Census
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.files import decompress, read_bytes
@@ -81,6 +82,8 @@ def _read(data: bytes, path: str) -> Space:
         notes += [f"the profiler itself says: {text}" for text in messages]
     except DecodeError:
         planes, notes = _salvaged(data)
+    if not any(plane.name.startswith("/") for plane in planes) and is_hlo_module(data):
+        raise TimingError("a serialized HLO module, and no profile; python -m compare.hlo FILE shows its collectives")
     if not planes:
         raise TimingError(notes[0] if notes else "no profile of XLA, it holds no planes: give an xplane.pb")
     return Space(path=path, planes=tuple(planes), zero_ns=earliest(planes), notes=tuple(notes))

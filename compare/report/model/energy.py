@@ -8,21 +8,9 @@ from dataclasses import dataclass, field
 
 from compare.report.model.codec import OPTIONAL
 from compare.report.model.timing import Side
+from meshes.devices.chip import Figure
 
 Joules = Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoefficientRow:
-    """What one unit of a component's work costs: low ≤ value ≤ high."""
-
-    unit: str
-    value: float
-    low: float
-    high: float
-    source: str
-    standing: str
-    """`measured`, `published`, `derived` or `assumed`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +21,7 @@ class EnergyModel:
     """The TPU generation, or the name of the user's own."""
     calibrated_on: str
     """Empty: not calibrated."""
-    coefficients: Mapping[str, CoefficientRow]
+    coefficients: Mapping[str, Figure]
     """By component: `matrix`, `vector`, `memory`, `ici`, `dcn`, `static`."""
 
 

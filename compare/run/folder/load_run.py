@@ -60,12 +60,12 @@ class JudgedRun:
         """The same with the programs of one phase alone."""
         return replace(self, programs=tuple(program for program in self.programs if program.result.phase == phase))
 
-    def timelines(self, *, power: Path | None = None) -> Timelines:
+    def timelines(self, *, chip: Path | None = None) -> Timelines:
         """The modelled timeline of every compiled program, and the measured one of every executed program.
 
-        power: a user's coefficients and constants instead of the folder's.
+        chip: a user's file instead of the folder's.
         """
-        return build_timelines(self.programs, folder=self.run.folder, power=power)
+        return build_timelines(self.programs, folder=self.run.folder, chip=chip)
 
     def report(self) -> Report:
         """The report without times."""

@@ -17,7 +17,7 @@ from meshes.process import atomic_files
 CASE = "case.json"
 """The file that marks a run folder."""
 _OWN = (
-    re.compile(r"((case|report|remedies|simulation|what-if)\.json|(report|remedies)\.html|power\.toml)"),
+    re.compile(r"((case|report|remedies|simulation|what-if)\.json|(report|remedies)\.html|(chip|power)\.toml)"),
     re.compile(r"figures/(verdicts|what-if|(traffic|time|energy)-(prefill|decode)-[^/]+)\.(png|svg)"),
     re.compile(r"timeline\.perfetto\.json\.gz"),
     re.compile(r"tables/[^/]*\.parquet"),

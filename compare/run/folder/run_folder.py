@@ -20,9 +20,10 @@ from compare.report.model.codec import JsonObject
 from compare.run.arms import ARMS, Arm
 from compare.run.cache import file_digest
 from compare.run.folder import replace_folder
+from compare.run.folder.chip import CHIP, OLD_CHIP
 from compare.run.folder.made_by import MADE_BY, describe_maker
 from compare.run.folder.replace_folder import CASE
-from compare.run.folder.timelines import POWER, SIMULATION
+from compare.run.folder.timelines import SIMULATION
 from compare.run.folder.untrusted_paths import is_inside, list_cells
 from compare.run.results import Outcome
 from compare.run.scheduler import PROCESS, cores
@@ -106,10 +107,11 @@ def _unpack_program(cell: Path, *, arm: Arm | None) -> JsonObject:
 
 def copy_run(run: Path, folder: Path) -> None:
     """Copy the case, the cells and the remedies of a run folder, without rendered files."""
-    for name in (CASE, SIMULATION, POWER, *REMEDIES, *WHAT_IF):
+    for name in (CASE, SIMULATION, OLD_CHIP, CHIP, *REMEDIES, *WHAT_IF):
         if is_inside(run, run / name):
-            (folder / name).parent.mkdir(exist_ok=True)
-            shutil.copyfile(run / name, folder / name)
+            copy = folder / (CHIP if name == OLD_CHIP else name)
+            copy.parent.mkdir(exist_ok=True)
+            shutil.copyfile(run / name, copy)
     for cell in list_cells(run):
         _copy_cell(cell, folder / cell.relative_to(run), run=run)
 

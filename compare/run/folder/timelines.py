@@ -6,10 +6,7 @@ from pathlib import Path
 
 from compare.contract.floor import count_floor
 from compare.contract.useful_flops import count_useful_flops
-from compare.energy.coefficients import Coefficients, coefficients
-from compare.energy.power_file import read_power
 from compare.energy.step_energy import compare_energy, list_coefficients, measure_energy
-from compare.energy.voltage import read_voltage
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.metadata import SourceNames
 from compare.metrics.alignment.timeline_diff import timeline_diff
@@ -28,24 +25,21 @@ from compare.report.model.report import PhaseReport, Report
 from compare.report.model.timing import Side, TimeDifference, Timing
 from compare.report.programs import JudgedProgram, Key
 from compare.run.errors import WorkError
+from compare.run.folder.chip import find_chip
 from compare.run.folder.untrusted_paths import is_inside
 from compare.run.tasks import PROFILES
-from compare.schedule.hardware import Hardware
+from compare.schedule.hardware import Hardware, times_calibrated_on
 from compare.schedule.schedule import model_step
-from compare.schedule.time_file import CalibratedTimes, read_times
 from compare.timeline.errors import TimingError
 from compare.timeline.timeline import WORK_COLUMNS, Timeline
 from compare.timeline.tracks.numbers import to_ratio
-from meshes.devices.generations import Generation
-from meshes.process import atomic_files
+from meshes.devices.chip import Chip
 from meshes.process.documents import read_json
 from meshes.process.errors import MeshError
 from meshes.process.one_line import one_line
 
 SIMULATION = "simulation.json"
 """In a run folder, the machine on which its compiled programs are simulated (`compare.simulate RUN --out`)."""
-POWER = "power.toml"
-"""In a run folder, a user's energy coefficients (`--power FILE`); without it they are the generation's."""
 NO_JOULES = "no joules"
 MOST_STRETCHES = 20
 """Most unmatched intervals in a report."""
@@ -60,68 +54,32 @@ class Timelines:
     """Why a program has no timeline, one line."""
     simulated: bool = False
     """Whether the compiled programs were played on the machine of the folder's `simulation.json`."""
-    chip: Coefficients | None = None
-    """What their work costs in joules; `None`: they have no energies."""
-    hardware: Hardware | None = None
-    """The calibrated rates of the compiled programs' timelines; `None`: the generation's."""
+    chip: Chip | None = None
+    """What the chips of its compiled programs are taken for; `None`: there are none."""
 
 
-def build_timelines(programs: Sequence[JudgedProgram], *, folder: Path, power: Path | None = None) -> Timelines:
+def build_timelines(programs: Sequence[JudgedProgram], *, folder: Path, chip: Path | None = None) -> Timelines:
     """The timelines of all readable programs.
 
-    folder: the run folder, with the profiles of executed programs.  power: a user's coefficients and constants instead
-    of those in the folder.
+    folder: the run folder, with the profiles of executed programs.  chip: a user's file instead of the folder's.
     """
     timelines, errors = dict[Key, Timeline](), dict[Key, str]()
     simulation = read_simulation(folder)
     rows = [program.case.topology.generation for program in programs if not program.result.executed]
-    given = power or find_power_file(folder)
-    chip, calibrated = (coefficients(rows[0].name) if rows else None), None
-    if rows and given:
-        chip, calibrated = read_power_file(given, rows[0])
+    known = find_chip(folder, rows[0], chip) if rows else None
     for program in programs:
         if program.module is None:
             continue
         key = program.result.key
         try:
             timelines[key] = (
-                _read_measured(program, folder) if program.result.executed else _model(program, simulation, calibrated)
+                _model(program, simulation, known)
+                if known and not program.result.executed
+                else _read_measured(program, folder)
             )
         except (TimingError, HloError, OSError) as error:
             errors[key] = one_line(str(error).replace(f"{folder}/", ""))
-    hardware = calibrated.hardware if calibrated else None
-    return Timelines(timelines, errors, simulation is not None, chip, hardware)
-
-
-def find_power_file(folder: Path) -> Path | None:
-    """The copy that a run folder keeps; `None` where it has none."""
-    return folder / POWER if is_inside(folder, folder / POWER) else None
-
-
-def read_kept_times(folder: Path, row: Generation) -> CalibratedTimes | None:
-    """Constants of the schedule model that a run folder keeps; `None`: the generation's.  `WorkError`."""
-    path = find_power_file(folder)
-    return read_power_file(path, row)[1] if path else None
-
-
-def read_power_file(path: Path, row: Generation) -> tuple[Coefficients, CalibratedTimes | None]:
-    """A user's energy coefficients for these chips, and constants of the schedule model, if the file has any.
-
-    `WorkError`, one line, where they are not for these chips.
-    """
-    try:
-        read_voltage(path)  # of `compare.energy`; what is wrong there is said at once
-        return read_power(path, generation=row.name), read_times(path, row)
-    except TimingError as error:
-        raise WorkError(error) from None
-    except OSError as error:
-        raise WorkError(f"{path}: {error.strerror or error}") from None
-
-
-def copy_power(path: Path, folder: Path, row: Generation) -> None:
-    """Put a user's file into a run folder.  The same errors."""
-    read_power_file(path, row)
-    atomic_files.write_bytes(folder / POWER, path.read_bytes())
+    return Timelines(timelines, errors, simulation is not None, known)
 
 
 def read_simulation(folder: Path) -> Simulation | None:
@@ -135,17 +93,16 @@ def read_simulation(folder: Path) -> Simulation | None:
         raise WorkError(f"{path} cannot be read: {error}") from None
 
 
-def _model(program: JudgedProgram, simulation: Simulation | None, times: CalibratedTimes | None) -> Timeline:
+def _model(program: JudgedProgram, simulation: Simulation | None, chip: Chip) -> Timeline:
     assert program.module is not None
+    hardware = Hardware.of(chip)
     if simulation is not None:
-        name, hardware = "/".join(program.result.key), times.hardware if times else None
+        name = "/".join(program.result.key)
         played = Program.of(program.module, program.rows, program.case.plan, name=name, hardware=hardware)
         return _with_work(played.timeline(simulation), program, simulation)
-    if times is None:
-        return model_step(program.module, program.rows, program.case.plan)
-    timeline = model_step(program.module, program.rows, program.case.plan, hardware=times.hardware)
-    on = f", calibrated on {times.calibrated_on}" if times.calibrated_on else ""
-    return replace(timeline, label=timeline.label + on)
+    timeline = model_step(program.module, program.rows, program.case.plan, hardware=hardware)
+    on = times_calibrated_on(chip)
+    return replace(timeline, label=timeline.label + (f", calibrated on {on}" if on else ""))
 
 
 def _with_work(timeline: Timeline, program: JudgedProgram, simulation: Simulation) -> Timeline:
@@ -214,7 +171,7 @@ def _with_times(
 
 
 def _timing(program: JudgedProgram, entry: ProgramReport, times: Timelines) -> Timing:
-    timeline, chip = times.by_key[program.result.key], program.case.topology.generation
+    timeline, chip = times.by_key[program.result.key], times.chip or program.case.topology.generation
     # Peaks of a data sheet say nothing of a machine that need not exist.
     has_peak = entry.platform != "cpu" and not times.simulated
     return build_section(
@@ -225,7 +182,7 @@ def _timing(program: JudgedProgram, entry: ProgramReport, times: Timelines) -> T
         link_bytes_per_s=chip.ici_link_bytes_per_s if has_peak else None,
         useful_flops=count_useful_flops(program.case) / program.case.mesh.num_devices,
         peaks=_peaks(chip) if has_peak else None,
-        reached=_reached(times.hardware or Hardware.of(chip)) if has_peak else None,
+        reached=_reached(Hardware.of(chip)) if has_peak else None,
         floor=count_floor(program.case),
         # Events of a CPU say nothing of what takes a TPU's time.
         text=None if entry.platform == "cpu" else _text(program),
@@ -255,7 +212,7 @@ def _reached(hardware: Hardware) -> Peaks:
     return Peaks(flops_per_s=hardware.flops_per_ns * 1e9, memory_bytes_per_s=hardware.hbm_bytes_per_ns * 1e9)
 
 
-def _peaks(chip: Generation) -> Peaks:
+def _peaks(chip: Chip) -> Peaks:
     """Of one device, by the data sheet."""
     return Peaks(flops_per_s=chip.bf16_flops / chip.devices, memory_bytes_per_s=chip.hbm_bytes_per_s / chip.devices)
 
@@ -263,15 +220,15 @@ def _peaks(chip: Generation) -> Peaks:
 def _energy(program: JudgedProgram, entry: ProgramReport, timing: Timing, times: Timelines) -> StepEnergy | None:
     if times.chip is None or program.result.executed:
         return None
-    case, row = program.case, program.case.topology.generation
+    case, chip = program.case, times.chip
     return measure_energy(
-        times.by_key[program.result.key], timing, verdict_shares(entry.collectives), times.chip,
-        per_chip=row.devices, peaks=_peaks(row), tokens=case.batch * (case.seq if case.phase == "prefill" else 1),
+        times.by_key[program.result.key], timing, verdict_shares(entry.collectives), chip,
+        per_chip=chip.devices, peaks=_peaks(chip), tokens=case.batch * (case.seq if case.phase == "prefill" else 1),
     )  # fmt: skip
 
 
 def _energy_difference(
-    arms: Mapping[str, ArmPrograms], cells: Mapping[str, str], chip: Coefficients | None
+    arms: Mapping[str, ArmPrograms], cells: Mapping[str, str], chip: Chip | None
 ) -> EnergyDifference | None:
     """Of the compared programs, the second less the first; `None` unless two have an energy."""
     energies = {

@@ -21,17 +21,18 @@ from compare.network.graph.expand import expand_program
 from compare.network.graph.graph import COMPUTE, Graph
 from compare.network.machines.machine import Machine
 from compare.network.machines.machine_file import read_machine
-from compare.network.machines.tpu import astra_sim_machine, choose_times, describe_rings, tpu_machine
+from compare.network.machines.tpu import astra_sim_machine, describe_rings, tpu_machine
 from compare.network.programs.simulation import list_exposed
 from compare.network.programs.timeline import show_timeline
 from compare.render.units import time_text
 from compare.report.programs import JudgedProgram, judge_programs, list_failures
+from compare.run.folder.chip import find_chip
 from compare.run.folder.load_run import read_run
-from compare.run.folder.timelines import read_kept_times, read_power_file
-from compare.schedule.time_file import CalibratedTimes
+from compare.schedule.hardware import Hardware, describe_times
 from compare.simulate.graphs.request import GraphRequest
 from compare.simulate.text import describe_machine
 from compare.timeline.errors import TimingError
+from meshes.devices.chip import Chip
 from meshes.devices.topology import Topology
 from meshes.process import atomic_files
 from meshes.process.one_line import complain_of, log_note
@@ -49,8 +50,8 @@ class Subject:
     unnamed: frozenset[int] = frozenset()
     eager: bool = False
     """Whether messages leave before their receivers have come: in traces of other tools."""
-    times: CalibratedTimes | None = None
-    """Of a run that keeps constants of its chips."""
+    compute: str = ""
+    """Whose rates its computation has, where they are a user's: `calibrated on our pod`."""
     options: Options = field(default_factory=Options)
     """Of ASTRA-sim."""
 
@@ -74,7 +75,7 @@ def answer_graphs(request: GraphRequest) -> int:
         if not request.json:
             print(line)
             machine = describe_machine(count_in_ns(subject.machine, subject.tick_ps))
-            print(f"machine: {machine}{f'; compute {subject.times.words}' if subject.times else ''}")
+            print(f"machine: {machine}{subject.compute and f'; compute {subject.compute}'}")
     if request.json:
         print(json.dumps({"programs": answers} if request.is_run else answers[0]))
     elif request.out is not None:
@@ -145,10 +146,10 @@ def _check_trace(request: GraphRequest, trace: Trace, settings: Settings) -> Non
                 )
 
 
-def _find_machine(word: str, *, as_astra_sim: bool, times: CalibratedTimes | None = None) -> Machine:
+def _find_machine(word: str, *, as_astra_sim: bool, chip: Chip | None = None) -> Machine:
     if word.endswith(".toml"):
-        return read_machine(Path(word))
-    return (astra_sim_machine if as_astra_sim else tpu_machine)(word, times=times)
+        return read_machine(Path(word), chip)
+    return (astra_sim_machine if as_astra_sim else tpu_machine)(word, chip=chip)
 
 
 def judge_selected(request: GraphRequest) -> list[JudgedProgram]:
@@ -168,26 +169,27 @@ def list_run(request: GraphRequest, programs: Sequence[JudgedProgram]) -> Iterat
             log_note(f"{name} is left out: it was compiled for CPU devices")
             continue
         topology = program.case.topology
-        row = topology.generation
-        times = read_power_file(request.power, row)[1] if request.power else read_kept_times(request.path, row)
-        machine = _machine_of_run(request.machine, topology, times)
-        hardware = times.hardware if times else None
+        chip = find_chip(request.path, topology.generation, request.chip)
+        machine = _machine_of_run(request.machine, topology, chip)
+        hardware = Hardware.of(chip)
         graph = expand_program(program.module, program.rows, program.case.plan, name=name, hardware=hardware)
         played += 1
         options = Options(aware=request.aware)
-        yield Subject(name=name, graph=graph, machine=count_in_ps(machine), tick_ps=1, times=times, options=options)
+        yield Subject(
+            name=name, graph=graph, machine=count_in_ps(machine), tick_ps=1, compute=describe_times(chip),
+            options=options,
+        )  # fmt: skip
     if not played:
         words = "/".join(word or "*" for word in request.words)
         failures = list_failures(program.result for program in programs)
         raise TimingError("; ".join([f"{request.path} has no program {words} that was compiled for TPUs", *failures]))
 
 
-def _machine_of_run(word: str | None, topology: Topology, times: CalibratedTimes | None) -> Machine:
-    """times: of the topology's chips."""
+def _machine_of_run(word: str | None, topology: Topology, chip: Chip) -> Machine:
+    """chip: the topology's."""
     if word is None:
-        return export_machine(topology, times=times)
-    alike = None if word.endswith(".toml") else choose_times(word, topology.name, times)
-    return _find_machine(word, as_astra_sim=True, times=alike)
+        return export_machine(topology, chip=chip)
+    return _find_machine(word, as_astra_sim=True, chip=chip)
 
 
 def _by_astra_sim(subject: Subject, request: GraphRequest) -> tuple[dict[str, object], str]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from compare.run.chip_option import add_chip
 from compare.run.folder.replace_folder import CASE
 from meshes.process.command_line import command_parser
 
@@ -21,8 +22,8 @@ class GraphRequest:
     aware: bool
     words: tuple[str, str, str]
     """Arm, phase and cell of a run's programs; "" for any."""
-    power: Path | None
-    """Constants of a run's chips; `None`: those that the run keeps, or the generation's."""
+    chip: Path | None
+    """What a run's chips are taken for; `None`: what the run keeps, or the generation's."""
     out: Path | None
     """Of a trace on our own engine: a timeline for Perfetto."""
     json: bool
@@ -58,13 +59,9 @@ def parse_graph_request(words: Sequence[str]) -> GraphRequest:
     parser.add_argument(
         "--aware", action="store_true", help="use ASTRA-sim's congestion-aware backend (one dimension only)"
     )
-    parser.add_argument(
-        "--power", metavar="FILE", type=Path,
-        help="of a run: constants of its chips, as TOML (docs/calibration.md; default: those that it keeps, or the "
-        "generation's)",
-    )  # fmt: skip
-    for word in ("arm", "phase", "cell"):
-        parser.add_argument(f"--{word}", metavar=word.upper(), default="", help=f"of a run: only this {word}")
+    add_chip(parser, "; of a run (default: what it keeps)")
+    for name, *words_of in (("arm", "--framework", "--arm"), ("phase", "--phase"), ("cell", "--variant", "--cell")):
+        parser.add_argument(*words_of, dest=name, metavar="NAME", default="", help="of a run: only this one")
     parser.add_argument(
         "--out",
         metavar="FILE.json.gz",
@@ -81,7 +78,7 @@ def parse_graph_request(words: Sequence[str]) -> GraphRequest:
         as_astra_sim=options.rules == ASTRA_SIM,
         aware=options.aware,
         words=(options.arm, options.phase, options.cell),
-        power=options.power,
+        chip=options.chip,
         out=options.out,
         json=options.json,
     )
@@ -89,8 +86,8 @@ def parse_graph_request(words: Sequence[str]) -> GraphRequest:
         parser.error("--out is of a trace on our own engine; leave out --as")
     if options.out and not options.out.name.endswith(".json.gz"):
         parser.error("--out is a file like timeline.perfetto.json.gz")
-    if request.power and not request.is_run:
-        parser.error("--power belongs to a run folder")
+    if request.chip and not request.is_run:
+        parser.error("--chip belongs to a run folder")
     if any(request.words) and not request.is_run:
-        parser.error("--arm, --phase and --cell belong to a run folder")
+        parser.error("--framework, --phase and --variant belong to a run folder")
     return request

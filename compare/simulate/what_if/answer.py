@@ -16,7 +16,7 @@ from meshes.process.one_line import complain_of
 def answer_what_if(request: WhatIf) -> int:
     """0: every program was simulated; 1: some could not be read."""
     _check_out(request)
-    subjects = load_subjects(request.run, power=request.power)
+    subjects = load_subjects(request.run, chip=request.chip)
     results = simulate_run(request, subjects.programs)
     written = []
     if request.into or request.out is not None:

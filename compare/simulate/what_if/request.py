@@ -24,11 +24,12 @@ from compare.network.machines.changes import (
 )
 from compare.network.machines.machine import KINDS, Machine
 from compare.network.machines.machine_file import MACHINE_KEYS, read_machine
-from compare.network.machines.tpu import choose_times, tpu_machine
+from compare.network.machines.tpu import tpu_machine
 from compare.network.machines.words import choose_algorithm
 from compare.network.programs.simulation import Simulation
-from compare.schedule.time_file import CalibratedTimes
+from compare.run.chip_option import add_chip
 from compare.timeline.errors import TimingError
+from meshes.devices.chip import Chip
 from meshes.process.command_line import Parser, command_parser, whole_number
 from meshes.process.one_line import quote
 
@@ -73,8 +74,8 @@ class WhatIf:
     """Programs on a machine."""
 
     run: Path
-    power: Path | None
-    """A user's constants of the run's chips; `None`: those that the run folder keeps, or the generation's."""
+    chip: Path | None
+    """A user's file of the run's chips; `None`: that of the run folder, or the generation's."""
     machine: str | None
     """A file or a name; `None`: what the programs were compiled for."""
     changes: tuple[tuple[str, str], ...]
@@ -86,16 +87,13 @@ class WhatIf:
     into: bool
     json: bool
 
-    def simulation(self, topology: str, times: CalibratedTimes | None = None) -> Simulation:
+    def simulation(self, topology: str, chip: Chip | None = None) -> Simulation:
         """For programs compiled for a topology.  Raises `TimingError`.
 
-        times: of that topology's chips; other chips have their generation's rates.
+        chip: of that topology; other chips have their generation's rates.
         """
         word = self.machine or topology
-        if word.endswith(".toml"):
-            machine = read_machine(Path(word))
-        else:
-            machine = tpu_machine(word, times=choose_times(word, topology, times))
+        machine = read_machine(Path(word), chip) if word.endswith(".toml") else tpu_machine(word, chip=chip)
         simulation = Simulation(machine=machine, repeat=self.repeat)
         for kind, change in self.changes:
             simulation = CHANGES[kind](simulation, *_split(change, f"--{kind}"))
@@ -106,12 +104,12 @@ class WhatIf:
             )
         return simulation
 
-    def point(self, topology: str, value: float | str, times: CalibratedTimes | None = None) -> Simulation:
+    def point(self, topology: str, value: float | str, chip: Chip | None = None) -> Simulation:
         """At one value of the sweep.  Raises `TimingError`."""
         assert self.sweep is not None
         if self.sweep.word == MACHINE:
-            return replace(self, machine=str(value)).simulation(topology, times)
-        point = change_point(self.simulation(topology, times), self.sweep, value)
+            return replace(self, machine=str(value)).simulation(topology, chip)
+        point = change_point(self.simulation(topology, chip), self.sweep, value)
         words = f"{self.sweep.word}={value if isinstance(value, str) else f'{value:g}'}"
         name = f"{point.machine.name}{', ' if self.changes else ' with '}{words}"
         return replace(point, machine=replace(point.machine, name=name))
@@ -178,11 +176,7 @@ def what_if_parser() -> Parser:
         "--machine", metavar="FILE|NAME",
         help="a TOML file, or a TPU slice like v6e:2x4 (default: what the programs were compiled for)",
     )  # fmt: skip
-    parser.add_argument(
-        "--power", metavar="FILE", type=Path,
-        help="constants of the chips that the programs were compiled for, as TOML (docs/calibration.md; default: those "
-        "that RUN keeps, or the generation's)",
-    )  # fmt: skip
+    add_chip(parser, " (default: what the run keeps)")
     parser.add_argument(
         "--scale", metavar="WORD=X,…", action="append", default=[],
         help=f"times X: {'; '.join(f'{word}: {what}' for word, what in SCALES.items())}; compute: the speed of ranks",
@@ -220,7 +214,7 @@ def what_if_parser() -> Parser:
     )  # fmt: skip
     parser.add_argument(
         "--into", action="store_true",
-        help="write numbers and figure into RUN, and a copy of --power's file; compare.report puts them on its page",
+        help="write numbers and figure into RUN, and a copy of --chip's file; compare.report puts them on its page",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
@@ -245,7 +239,7 @@ def _read(options: argparse.Namespace) -> WhatIf:
         raise TimingError("--points belongs to --sweep")
     return WhatIf(
         run=options.run,
-        power=options.power,
+        chip=options.chip,
         machine=options.machine,
         changes=tuple(changes),
         repeat=options.repeat,

@@ -58,7 +58,7 @@ def simulate_run(request: WhatIf, subjects: Sequence[Subject]) -> list[SubjectRe
     def speed_up(subject: Subject, factor: float) -> Outcome:
         key = id(subject), factor
         if key not in faster:
-            simulation = request.simulation(subject.topology, subject.times)
+            simulation = request.simulation(subject.topology, subject.chip)
             if factor != 1:
                 machine = scale_machine(simulation.machine, BANDWIDTH, factor)
                 simulation = replace(simulation, machine=machine)
@@ -74,8 +74,8 @@ def simulate_run(request: WhatIf, subjects: Sequence[Subject]) -> list[SubjectRe
     induced = compare_frameworks(subjects, speed_up, _find_enough, _MOST_FACTOR)
     results = []
     for subject in subjects:
-        simulation = request.simulation(subject.topology, subject.times)
-        own = Simulation(machine=tpu_machine(subject.topology, times=subject.times))
+        simulation = request.simulation(subject.topology, subject.chip)
+        own = Simulation(machine=tpu_machine(subject.topology, chip=subject.chip))
 
         def matters(factor: float, subject: Subject = subject) -> bool:
             return _shortened(speed_up(subject, factor), speed_up(subject, 2 * factor)) >= NO_LONGER_MATTERS
@@ -101,7 +101,7 @@ def simulate_run(request: WhatIf, subjects: Sequence[Subject]) -> list[SubjectRe
 def _sweep(subject: Subject, request: WhatIf) -> tuple[tuple[float | str, Outcome], ...]:
     values = request.sweep.values if request.sweep else ()
     return tuple(
-        (value, simulate_subject(subject, request.point(subject.topology, value, subject.times))) for value in values
+        (value, simulate_subject(subject, request.point(subject.topology, value, subject.chip))) for value in values
     )
 
 

@@ -9,11 +9,12 @@ from compare.network.graph.graph import COMPUTE
 from compare.network.programs.simulation import Program, Simulation, list_exposed
 from compare.report.model.program import ProgramReport
 from compare.report.programs import JudgedProgram, list_failures
+from compare.run.folder.chip import find_chip
 from compare.run.folder.load_run import JudgedRun, judge_run, read_run
 from compare.run.folder.replace_folder import CASE
-from compare.run.folder.timelines import find_power_file, read_power_file
-from compare.schedule.time_file import CalibratedTimes
+from compare.schedule.hardware import Hardware, name_slice
 from compare.timeline.errors import TimingError
+from meshes.devices.chip import Chip
 
 Place = tuple[str, str]
 """(scope, axes)."""
@@ -30,8 +31,8 @@ class Subject:
     phase: str
     cell: str
     topology: str
-    times: CalibratedTimes | None = None
-    """Constants of the run's chips from a power file; `None`: the generation's."""
+    chip: Chip
+    """What the run's chips are taken for."""
     program: Program
     shares: Mapping[str, Mapping[str, float]]
     """By collective, the fraction of its bytes of each verdict."""
@@ -48,7 +49,7 @@ class Subject:
     @property
     def modelled_for(self) -> str:
         """`v5e:2x4 (calibrated on our pod, June)`."""
-        return f"{self.topology} ({self.times.words})" if self.times else self.topology
+        return name_slice(self.topology, self.chip)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,30 +82,29 @@ class Outcome:
         return sum(self.exposed_ns[verdict] for verdict in AVOIDABLE)
 
 
-def load_subjects(folder: Path, *, power: Path | None = None) -> Subjects:
+def load_subjects(folder: Path, *, chip: Path | None = None) -> Subjects:
     """The default programs of a run folder.  `TimingError` where none can be simulated.
 
-    power: a user's file instead of the one that the folder keeps.
+    chip: a user's file instead of the one that the folder keeps.
     """
     if folder.is_dir() and not (folder / CASE).is_file():
         raise TimingError(f"{folder} holds neither a run ({CASE}) nor a Chakra trace (name.0.et, name.1.et …)")
     run = read_run(folder)
-    given = power or find_power_file(folder)
-    times = read_power_file(given, run.case.topology.generation)[1] if given else None
+    known = find_chip(folder, run.case.topology.generation, chip)
     judged = judge_run(run)
     report = judged.report()
     by_key = {program.result.key: program for program in judged.programs}
     subjects = []
     for phase, entry in report.phases.items():
         for arm, programs in entry.arms.items():
-            subject = _subject(judged, by_key, phase, programs.default, arm, times)
+            subject = _subject(judged, by_key, phase, programs.default, arm, known)
             if subject is None:
                 continue
             cell = entry.compared_cells.get(arm)
             if cell is not None:
                 compared = programs.cell(cell)
                 if compared.totals is not None and compared.totals.framework_induced is not None:
-                    other = subject if cell == subject.cell else _subject(judged, by_key, phase, compared, arm, times)
+                    other = subject if cell == subject.cell else _subject(judged, by_key, phase, compared, arm, known)
                     subject = replace(subject, compared=other)
             subjects.append(subject)
     failures = list_failures(program.result for program in judged.programs if not program.result.executed)
@@ -115,7 +115,7 @@ def load_subjects(folder: Path, *, power: Path | None = None) -> Subjects:
 
 def _subject(
     judged: JudgedRun, by_key: Mapping[tuple[str, str, str], JudgedProgram], phase: str, report: ProgramReport,
-    arm: str, times: CalibratedTimes | None,
+    arm: str, chip: Chip,
 ) -> Subject | None:  # fmt: skip
     program = by_key.get((arm, phase, report.cell))
     if program is None or program.module is None:
@@ -127,13 +127,13 @@ def _subject(
         phase=phase,
         cell=report.cell,
         topology=program.case.topology.name,
-        times=times,
+        chip=chip,
         program=Program.of(
             program.module,
             program.rows,
             program.case.plan,
             name="/".join(program.result.key),
-            hardware=times.hardware if times else None,
+            hardware=Hardware.of(chip),
         ),
         shares={
             str(name): {verdict: float(row[verdict]) for verdict in VERDICTS}

@@ -8,9 +8,10 @@ from compare.render.picture import save
 from compare.render.report.draw import judge_and_draw
 from compare.render.report.show import PAGE
 from compare.run.folder import replace_folder, run_folder
+from compare.run.folder.chip import copy_chip
 from compare.run.folder.load_run import is_judged, read_run
 from compare.run.folder.run_folder import WHAT_IF
-from compare.run.folder.timelines import SIMULATION, copy_power
+from compare.run.folder.timelines import SIMULATION
 from compare.simulate.what_if.figure import draw_sweep
 from compare.simulate.what_if.page import sections
 from compare.simulate.what_if.request import WhatIf
@@ -22,11 +23,11 @@ from meshes.process import atomic_files
 def write_run(request: WhatIf, results: Sequence[SubjectResult], target: Path) -> list[Path]:
     """The files to look at.  A folder that holds something else is left as it is (`WorkError`)."""
     subject = results[0].subject
-    simulation = request.simulation(subject.topology, subject.times)
+    simulation = request.simulation(subject.topology, subject.chip)
     with replace_folder.open_replacement(target) as scratch:
         run_folder.copy_run(request.run, scratch)
-        if request.power is not None:
-            copy_power(request.power, scratch, Topology.parse(subject.topology).generation)
+        if request.chip is not None:
+            copy_chip(request.chip, scratch, Topology.parse(subject.topology).generation)
         (scratch / SIMULATION).write_text(json.dumps(simulation.to_json(), indent=1) + "\n")
         written = write_result(request, results, scratch)
         report = judge_and_draw(read_run(scratch), scratch, sections=sections(scratch))
@@ -36,8 +37,8 @@ def write_run(request: WhatIf, results: Sequence[SubjectResult], target: Path) -
 
 def write_into(request: WhatIf, results: Sequence[SubjectResult]) -> list[Path]:
     """The numbers and the figure into the run that was simulated; it keeps a copy of the constants that they are of."""
-    if request.power is not None:
-        copy_power(request.power, request.run, Topology.parse(results[0].subject.topology).generation)
+    if request.chip is not None:
+        copy_chip(request.chip, request.run, Topology.parse(results[0].subject.topology).generation)
     return write_result(request, results, request.run)
 
 

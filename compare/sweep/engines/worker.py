@@ -15,6 +15,7 @@ from compare.report.model.report import Report
 from compare.run import cache, scheduler
 from compare.run.arms import ARMS, find_arm
 from compare.run.folder import run_folder
+from compare.run.folder.chip import CHIP
 from compare.run.folder.load_run import is_complete, is_judged, read_run
 from compare.run.results import Event
 from meshes.case import Case
@@ -47,6 +48,8 @@ class CaseRequest(TypedDict):
     """The folder where an earlier run of the same case may be."""
     pages: bool
     """Whether its page and figures are drawn."""
+    chip: str | None
+    """The text of a user's chip file."""
     at_once: NotRequired[int]
     """Programs compiled at a time; the engine sets it."""
 
@@ -62,7 +65,7 @@ class CaseResult(TypedDict):
 
 def make_request(
     case: Case, *, arms: Sequence[str], controls: Sequence[str], timeout_s: float, no_cache: bool, before: Path,
-    pages: bool = True, witnesses: Sequence[str] = (),
+    pages: bool = True, witnesses: Sequence[str] = (), chip: str | None = None,
 ) -> CaseRequest:  # fmt: skip
     """The request of a worker.
 
@@ -71,6 +74,7 @@ def make_request(
     return {
         "case": case.to_dict(), "arms": list(arms), "controls": list(controls), "witnesses": list(witnesses),
         "timeout_s": timeout_s, "no_cache": no_cache, "before": str(before), "pages": pages,
+        "chip": chip,
     }  # fmt: skip
 
 
@@ -95,6 +99,8 @@ def _run(out: Path, drawing: "_Drawing") -> None:
             timeout_s=words["timeout_s"], at_once=words["at_once"],
         )  # fmt: skip
         run_folder.write_cells(run, case=case, outcomes=outcomes)
+    if words["chip"] is not None:
+        atomic_files.write_text(run / CHIP, words["chip"])
     run_folder.carry_measured(Path(words["before"]), run)
     _say("judge and draw")
     report = drawing.judge(run, pages=words["pages"])

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from compare.calibrate.constants import TIME, energy_terms, time_terms
+from compare.calibrate.constants import TIME_UNITS, energy_terms, time_terms
 from compare.calibrate.windows import make_table
 
 SECONDS = {
@@ -11,7 +11,7 @@ SECONDS = {
     "memory_bytes_per_s": 1e12, "launch_s": 5e-6, "hop_s": 1e-6, "link_bytes_per_s": 4e10, "dcn_launch_s": 0.0,
     "dcn_bytes_per_s": 0.0,
 }  # fmt: skip
-"""In the units of TIME."""
+"""In the units of TIME_UNITS."""
 JOULES = {"matrix": 0.6, "vector": 1.7, "memory": 5.5, "ici": 2.2, "dcn": 0.0, "static": 100.0}
 """pJ/FLOP, pJ/op, pJ/bit, pJ/bit, pJ/bit, W."""
 NOISE = 0.02
@@ -20,7 +20,9 @@ MB = 1e6
 
 def coefficients() -> np.ndarray:
     """Seconds per unit of work."""
-    return np.array([1 / value if TIME[name].is_rate and value else value for name, value in SECONDS.items()])
+    return np.array(
+        [1 / value if TIME_UNITS[name].endswith("/s") and value else value for name, value in SECONDS.items()]
+    )
 
 
 def windows(seed: int, *, noise: float = NOISE, calls: tuple[int, ...] = (20, 200)) -> pd.DataFrame:

@@ -9,8 +9,10 @@ import pytest
 
 from compare.calibrate.windows import read_windows, write_windows
 from compare.cli.calibrate import main
-from compare.energy.power_file import read_power
 from compare.timeline.errors import TimingError
+from meshes.devices.chip_file import read_chip
+from meshes.devices.generations import GENERATIONS
+from meshes.process.errors import MeshError
 from tests.compare.calibrate.planted import JOULES, windows
 from tests.places import ROOT
 
@@ -28,14 +30,14 @@ def test_windows_become_a_file_that_power_reads(csv, capsys):
     assert said.startswith("calibrated on lab\ntime, from 48 windows (95% intervals):\n")
     assert "each benchmark predicted from all others: median error 1." in said
     assert "not fitted: no window shows dcn" in said
-    chip = read_power(out, generation="v5e")
+    chip = read_chip(out, GENERATIONS["v5e"])
     assert chip.calibrated_on == "lab"
     for name in ("matrix", "static"):
-        row = chip.of[name]
+        row = chip.energy[name]
         assert row.low <= JOULES[name] <= row.high
         assert (row.standing, row.source) == ("measured", "fit of 50 windows, 95% interval")
-    with pytest.raises(TimingError, match="these coefficients are of 'v5e', the chips are v6e"):
-        read_power(out, generation="v6e")
+    with pytest.raises(MeshError, match="this file is of 'v5e', the chips are v6e"):
+        read_chip(out, GENERATIONS["v6e"])
 
 
 def test_one_document_has_what_is_printed(csv, capsys):
@@ -101,8 +103,8 @@ def test_on_cpu_devices_it_runs_end_to_end(tmp_path):
     assert sums["link_bytes"] == sums["calls"] * 4 * 2**18 * 7 / 8
     # A core does more than 10^8 and less than 10^13 FLOP/s; a unit or a loop miscounted is further off.
     assert 1e8 < (product["matrix_flops"] / product["time_s"]) < 1e13
-    with pytest.raises(TimingError, match="these coefficients are of 'cpu', the chips are v5e"):
-        read_power(tmp_path / "cpu.toml", generation="v5e")
+    with pytest.raises(MeshError, match="this file is of 'cpu', the chips are v5e"):
+        read_chip(tmp_path / "cpu.toml", GENERATIONS["v5e"])
 
 
 def test_the_example_of_the_docs_is_what_is_printed(tmp_path, monkeypatch, capsys):

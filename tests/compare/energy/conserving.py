@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from compare.energy.coefficients import COMPONENTS, UNITS, coefficients
+from compare.energy.coefficients import COMPONENTS, JOULES, joule_rates
 from compare.energy.step_energy import measure_energy
 from compare.metrics.section import build_section
 from compare.metrics.verdicts import verdict_shares
@@ -22,7 +22,7 @@ from compare.report.programs import JudgedProgram
 from compare.report.rows import collective_row
 from compare.schedule.schedule import model_step
 from compare.timeline.timeline import WORK_COLUMNS, Timeline
-from meshes.devices.generations import Generation
+from meshes.devices.chip import Chip
 
 
 def check_energy(program: JudgedProgram) -> float:
@@ -36,19 +36,19 @@ def check_energy(program: JudgedProgram) -> float:
     return check_timeline(timeline, section, rows, case.topology.generation)
 
 
-def check_timeline(timeline: Timeline, section: Timing, rows: Sequence[CollectiveRow], row: Generation) -> float:
+def check_timeline(timeline: Timeline, section: Timing, rows: Sequence[CollectiveRow], row: Chip) -> float:
     """The same of a modelled timeline and its metrics."""
-    chip, per_chip = coefficients(row.name), row.devices
+    chip, per_chip = row, row.devices
     peaks = Peaks(flops_per_s=row.bf16_flops / per_chip, memory_bytes_per_s=row.hbm_bytes_per_s / per_chip)
     energy = measure_energy(timeline, section, verdict_shares(rows), chip, per_chip=per_chip, peaks=peaks, tokens=1)
     assert energy is not None
     weights = timeline.events["device"].map({device: len(alike) for device, alike in timeline.stands_for.items()})
     by_hand = {
         name: rate * math.fsum(timeline.events[column].to_numpy() * weights.to_numpy())
-        for name, column, rate in zip(COMPONENTS, WORK_COLUMNS, chip.rates(), strict=False)
+        for name, column, rate in zip(COMPONENTS, WORK_COLUMNS, joule_rates(chip), strict=False)
     }
     chips = timeline.num_devices / per_chip
-    by_hand["static"] = chip.of["static"].value * chips * float(timeline.steps["duration_ns"].iloc[0]) / 1e9
+    by_hand["static"] = chip.energy["static"].value * chips * float(timeline.steps["duration_ns"].iloc[0]) / 1e9
     total = math.fsum(by_hand.values())
     assert energy.step_j == pytest.approx(total, rel=1e-9)
     for name, joules in by_hand.items():
@@ -58,7 +58,9 @@ def check_timeline(timeline: Timeline, section: Timing, rows: Sequence[Collectiv
         assert min(parts.values()) >= 0
     exposed = {name: times.exposed_ns or 0 for name, times in section.by_verdict.items()}
     of_networks = by_hand["ici"] + by_hand["dcn"]
-    beside = chip.of["static"].value * chips * sum(exposed[name] for name in ("inherent", "inflated", "induced")) / 1e9
+    beside = (
+        chip.energy["static"].value * chips * sum(exposed[name] for name in ("inherent", "inflated", "induced")) / 1e9
+    )
     if not section.by_verdict["unknown"].communication_ns:
         assert energy.by_verdict_j["rest"] == pytest.approx(total - of_networks - beside, rel=1e-6)
     windows = np.array(energy.power_w) * energy.window_ns / 1e9
@@ -76,7 +78,7 @@ def check_report_energy(report: dict[str, Any], events: Path) -> dict[str, int]:
     for name in WORK_COLUMNS:
         table[name] *= table["stands_for"]
     sums = table.groupby(["phase", "arm", "cell"], observed=True)[list(WORK_COLUMNS)].sum()
-    rates = [row["value"] * UNITS[name][row["unit"]] for name, row in report["energy_model"]["coefficients"].items()]
+    rates = [row["value"] * JOULES[row["unit"]] for row in report["energy_model"]["coefficients"].values()]
     held: Counter[str] = Counter()
     for (phase, arm, cell), work in sums.iterrows():
         default = report["phases"][phase]["arms"][arm]

@@ -1,4 +1,4 @@
-"""`compare.energy RUN`, and `--power FILE` of it and of `compare.report`: the example's decode programs."""
+"""`compare.energy RUN`, and `--chip FILE` of it and of `compare.report`: the example's decode programs."""
 
 import json
 import shutil
@@ -13,7 +13,8 @@ from compare.network.machines.machine import RING, Algorithm, Algorithms
 from compare.network.machines.tpu import tpu_machine
 from compare.network.programs.simulation import Simulation
 from compare.run.errors import WorkError
-from compare.run.folder.timelines import POWER, SIMULATION
+from compare.run.folder.chip import CHIP, OLD_CHIP
+from compare.run.folder.timelines import SIMULATION
 from tests.places import EXAMPLE, example_report
 
 pytestmark = pytest.mark.slow
@@ -55,7 +56,7 @@ def test_it_prints_the_energies_of_the_report(run, capsys):
 def test_other_coefficients_move_their_component_alone_and_nothing_is_written(run, capsys, tmp_path):
     before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
     usual = ask(capsys, run)["phases"]["decode"]["arms"]
-    twice = ask(capsys, run, "--power", write(tmp_path / "ours.toml", static=2 * 64))["phases"]["decode"]["arms"]
+    twice = ask(capsys, run, "--chip", write(tmp_path / "ours.toml", static=2 * 64))["phases"]["decode"]["arms"]
     for arm in usual:
         parts, others = (energies[arm]["tpu"]["by_component_j"] for energies in (usual, twice))
         assert others["static"] == pytest.approx(2 * parts["static"], rel=1e-8)
@@ -74,10 +75,8 @@ def test_in_words_it_has_ranges_and_fits_100_columns(run, capsys):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ('[energy.static]\nvalue = -1\nunit = "W"\n', r"own\.toml: energy\.static\.value: -1 is negative"),
-        ("[energy.static]\nvalue = 1\n", r"own\.toml: energy\.static\.unit: missing; it is W"),
-        ('[energy.heat]\nvalue = 1\nunit = "W"\n', r"own\.toml: energy\.heat: unknown key; known are matrix"),
-        ('generation = "v4"\n', r"own\.toml: generation: these coefficients are of 'v4', the chips are v5e"),
+        ('[energy.static]\nvalue = -1\nunit = "W"\n', r"own\.toml: energy\.static\.value: -1 is out of range"),
+        ('generation = "v4"\n', r"own\.toml: generation: this file is of 'v4', the chips are v5e"),
         (None, r"own\.toml: No such file or directory"),
     ],
 )
@@ -88,9 +87,53 @@ def test_coefficients_that_cannot_be_meant_are_one_line(run, tmp_path, words, sa
     out = [[], ["--out", str(tmp_path / "out")]]
     for command in (main, redraw.main):
         with pytest.raises(WorkError, match=says) as caught:
-            command([str(run), "--power", str(path), *out[command is redraw.main]])
+            command([str(run), "--chip", str(path), *out[command is redraw.main]])
         assert "\n" not in str(caught.value)
     assert not (tmp_path / "out").exists()
+
+
+def test_the_earlier_option_goes_on_with_a_line_that_says_the_new_one(run, capsys, tmp_path):
+    path = write(tmp_path / "ours.toml", static=60)
+    now = ask(capsys, run, "--chip", str(path))
+    assert main([str(run), "--power", str(path), "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out) == now
+    assert said.err.splitlines() == [f"note: --power is --chip now: write --chip {path}"]
+    assert main([str(run), "--power", str(path), "--json", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_the_earlier_name_of_the_file_in_a_run_is_read_and_changed(run, capsys, tmp_path):
+    """A run folder of before: `power.toml`, whose figures stay, as `chip.toml`."""
+    place = tmp_path / "run"
+    shutil.copytree(run, place)
+    path = write(place / OLD_CHIP, static=60)
+    words = path.read_bytes()
+    given = tmp_path / "given.toml"
+    given.write_bytes(words)
+    now = ask(capsys, run, "--chip", str(given))
+    for _ in range(2):
+        assert main([str(place), "--json"]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"note: {path} is called chip.toml now; compare.report {place} renames it"
+    assert redraw.main([str(place)]) == 0
+    assert not path.exists()
+    assert (place / CHIP).read_bytes() == words
+    capsys.readouterr()
+    assert ask(capsys, place)["phases"] == now["phases"]
+
+
+def test_a_data_sheet_of_ones_own_is_the_peak_that_a_step_is_held_to(run, tmp_path):
+    """Of twice the FLOP/s: the same step, half the use of the peak."""
+    path = tmp_path / "own.toml"
+    path.write_text('name = "own"\n[sheet.bf16_flops]\nvalue = 394e12\nunit = "FLOP/s"\n')
+    assert redraw.main([str(run), "--out", str(tmp_path / "out"), "--chip", str(path)]) == 0
+    own, usual = (
+        report["phases"]["decode"]["arms"]["jax"]["timing"]
+        for report in (json.loads((tmp_path / "out" / "report.json").read_text()), example_report())
+    )
+    assert own["per_step"] == usual["per_step"]
+    assert own["work"]["mfu"] == pytest.approx(usual["work"]["mfu"] / 2, rel=1e-6)
 
 
 def simulated(run, place, simulation):
@@ -136,8 +179,8 @@ def test_a_drawn_run_keeps_its_coefficients(run, capsys, tmp_path):
     """Drawn again without naming them, they are still there; a report says whose they are."""
     place = tmp_path / "run"
     path = write(tmp_path / "ours.toml", static=60)
-    assert redraw.main([str(run), "--out", str(place), "--power", str(path)]) == 0
-    assert (place / POWER).read_bytes() == path.read_bytes()
+    assert redraw.main([str(run), "--out", str(place), "--chip", str(path)]) == 0
+    assert (place / CHIP).read_bytes() == path.read_bytes()
     path.unlink()
     assert redraw.main([str(place)]) == 0
     report = json.loads((place / "report.json").read_text())
@@ -147,7 +190,7 @@ def test_a_drawn_run_keeps_its_coefficients(run, capsys, tmp_path):
     chip_s = sum(part["chip_s"] for part in energy["amounts"].values())
     assert energy["by_component_j"]["static"] == pytest.approx(60 * chip_s, rel=1e-8)
     assert redraw.main([str(run), "--out", str(place)]) == 0
-    assert not (place / POWER).exists()
+    assert not (place / CHIP).exists()
     assert "those of ours" not in (place / "report.html").read_text()
     assert "energy_model" in json.loads((place / "report.json").read_text())
     assert capsys.readouterr().out

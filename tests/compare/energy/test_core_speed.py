@@ -13,20 +13,21 @@ from compare.energy.core_speed import (
     measure_marginal,
     scale_frequency,
 )
-from compare.energy.power_file import parse_power
 from compare.energy.voltage import Voltage
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
+from meshes.devices.chip_file import parse_chip
+from meshes.devices.generations import GENERATIONS
 from meshes.mesh_argument import read_mesh
 from tests.compare.schedule.toys import ALL_REDUCE_NS, BETWEEN_SLICES, ROUND, STAGES, X, program
 
-CHIP = parse_power(
+CHIP = parse_chip(
     {"energy": {
         "matrix": {"value": 0.5, "unit": "pJ/FLOP"}, "vector": {"value": 1, "unit": "pJ/op"},
         "memory": {"value": 5, "unit": "pJ/bit"}, "ici": {"value": 2, "unit": "pJ/bit"},
         "dcn": {"value": 25, "unit": "pJ/bit"}, "static": {"value": 80, "unit": "W"},
     }},
-    generation="v5e", name="by hand",
+    GENERATIONS["v5e"], name="by hand",
 )  # fmt: skip
 FLOPS, HOPS = 1e9, 5e6
 """Of the full mesh; 0.5 mJ of arithmetic, 80 µJ of links."""

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,6 @@ import pytest
 
 from compare.cli.energy import main
 from compare.energy.amounts import Span
-from compare.energy.coefficients import coefficients
 from compare.energy.core_speed import Marginal, Workload
 from compare.energy.speeds.frequencies import parse_frequencies
 from compare.energy.speeds.frequency import list_frequency_lines
@@ -17,6 +17,7 @@ from compare.energy.speeds.marginal import Margins, list_marginal_lines
 from compare.energy.speeds.subjects import Subject, Subjects, list_voltages
 from compare.energy.voltage import Voltage
 from compare.timeline.errors import TimingError
+from meshes.devices.generations import GENERATIONS
 from tests.places import EXAMPLE, ROOT, example_report
 
 
@@ -131,8 +132,9 @@ def test_the_docs_have_the_marginal_efficiencies(answer):
 
 
 def test_a_voltage_that_is_given_is_not_called_assumed():
-    given = Subjects(programs=(), chip=coefficients("v5e"), voltage=Voltage(0.4, is_assumed=False, core_share=0.3),
-                     slice_name="v5e:2x4", times_on="our pod")  # fmt: skip
+    chip = replace(GENERATIONS["v5e"], calibrated_on="our pod", own=frozenset({"time.hop_s"}))
+    voltage = Voltage(0.4, is_assumed=False, core_share=0.3)
+    given = Subjects(programs=(), chip=chip, voltage=voltage, slice_name="v5e:2x4")
     assert given.voltage_words == "V/V0 = 1 - 0.4 (1 - f/f0); of static power 30% follow the core's voltage"
     assert given.basis == "Modelled for v5e:2x4 with the coefficients of v5e, calibrated on our pod, not measured"
     assert list_voltages(given) == [given.voltage]
@@ -140,7 +142,7 @@ def test_a_voltage_that_is_given_is_not_called_assumed():
 
 def test_what_is_assumed_is_tried_at_every_corner():
     """γ 0 and 1, and of v5e 29, 6 and 70 % of static power on the core's supply."""
-    assumed = Subjects(programs=(), chip=coefficients("v5e"), voltage=Voltage(), slice_name="v5e:2x4", times_on="")
+    assumed = Subjects(programs=(), chip=GENERATIONS["v5e"], voltage=Voltage(), slice_name="v5e:2x4")
     corners = {(each.gamma, each.core_share) for each in list_voltages(assumed)}
     assert corners == {(gamma, share) for gamma in (0.0, 1.0) for share in (0.06, 0.29, 0.7)}
 
@@ -211,6 +213,6 @@ def test_a_range_of_efficiency_has_the_digits_of_its_value():
     part = Marginal(part="ici", efficiency=0.0091, range=Span(0.0078, 0.0102), bound_ns=1e6, dynamic_j=1.0)
     workload = Workload(lambda *_: 1.0, np.zeros(6), 8.0)
     subject = Subject(title="JAX", arm="jax", phase="decode", cell="tpu", workload=workload)
-    given = Subjects(programs=(), chip=coefficients("v5e"), voltage=Voltage(), slice_name="v5e:2x4", times_on="")
+    given = Subjects(programs=(), chip=GENERATIONS["v5e"], voltage=Voltage(), slice_name="v5e:2x4")
     (row,) = [line for line in list_marginal_lines(given, [Margins(subject=subject, parts=(part,))]) if "ICI" in line]
     assert row.split()[1:5] == ["+0.009", "+0.008", "to", "+0.010"]

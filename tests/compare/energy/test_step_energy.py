@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from compare.energy.power_file import parse_power
 from compare.energy.step_energy import TIME_ERROR, compare_energy, list_coefficients, measure_energy, spread
 from compare.metrics.section import build_section
 from compare.metrics.verdicts import verdict_shares
@@ -16,6 +15,8 @@ from compare.metrics.work import Peaks
 from compare.report.model.timing import Side
 from compare.run.folder.load_run import judge_run, read_run
 from compare.timeline.timeline import PART, WORK_COLUMNS
+from meshes.devices.chip_file import parse_chip
+from meshes.devices.generations import GENERATIONS
 from tests.compare.energy.conserving import check_energy, check_report_energy
 from tests.compare.timeline.build import comm, compute, row, steps, timeline
 from tests.places import EXAMPLE, ROOT
@@ -29,7 +30,7 @@ TABLE = {
     "dcn": {"unit": "pJ/byte", "value": 200, "low": 100, "high": 400},
     "static": {"unit": "W", "value": 100, "low": 50, "high": 200},
 }  # fmt: skip
-CHIP = parse_power({"energy": TABLE, "name": "by hand"}, generation="v5e", name="")
+CHIP = parse_chip({"energy": TABLE, "name": "by hand"}, GENERATIONS["v5e"], name="")
 PEAKS = Peaks(flops_per_s=1e15, memory_bytes_per_s=1e12)
 GROUPS = [[0, 1, 2, 3]]
 ROWS = [

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from compare.energy.speeds.frequencies import parse_frequencies
-from compare.energy.voltage import Voltage, parse_voltage, read_voltage
+from compare.energy.voltage import Voltage, parse_voltage
 from compare.timeline.errors import TimingError
 from tests.places import ROOT
 
@@ -56,25 +56,16 @@ def test_what_nobody_gave_is_assumed():
     assert not parse_voltage({"points": [[0.5, 0.8], [1.0, 1.0]]}).is_assumed
 
 
-def test_a_files_share_of_static_power_stands_beside_either_voltage():
-    """Without a line or a table the line is still assumed."""
-    assert parse_voltage({"core_share": 0.3}) == Voltage(core_share=0.3)
-    assert parse_voltage({"core_share": 0.3, "points": [[0.5, 0.8], [1.0, 1.0]]}).core_share == 0.3
-    assert parse_voltage({"gamma": 0.5}).core_share is None
-
-
 def test_a_line_that_reaches_nothing_is_refused():
     with pytest.raises(TimingError, match="with gamma 1 there is no voltage at 0 of the frequency"):
         Voltage(1.0).at(0.0)
 
 
 WRONG = [
-    (3, "voltage: a table with gamma or points, not 3"),
-    ({"volts": 1}, r"voltage\.volts: unknown key; known are gamma, points"),
+    ({"volts": 1}, r"voltage\.volts: unknown key.*; known are gamma, points"),
     ({"gamma": 0.5, "points": []}, "voltage: gamma or points, not both"),
     ({"gamma": 2}, r"voltage\.gamma: a number from 0 to 1, not 2"),
     ({"gamma": True}, r"voltage\.gamma: a number from 0 to 1"),
-    ({"core_share": 1.5}, r"voltage\.core_share: a number from 0 to 1, not 1\.5"),
     ({"points": [[1.0, 1.0]]}, r"voltage\.points: two to 100 pairs"),
     ({"points": [[1.0, 1.0], [0.5, 0.8]]}, r"voltage\.points: each f/f0 is larger than the one before"),
     ({"points": [[0.5, 0.8], [0.9, 1.0]]}, r"voltage\.points: one of them is \[1\.0, 1\.0\]"),
@@ -88,12 +79,3 @@ def test_whatever_is_wrong_is_one_line_that_names_its_key(table, words):
     with pytest.raises(TimingError, match=words) as caught:
         parse_voltage(table)
     assert "\n" not in str(caught.value)
-
-
-def test_a_file_without_a_table_has_the_assumed_line(tmp_path):
-    path = tmp_path / "own.toml"
-    path.write_text("[energy.static]\nvalue = 9\nunit = 'W'\n")
-    assert read_voltage(path) == Voltage()
-    path.write_text("[voltage]\ngamma = 7\n")
-    with pytest.raises(TimingError, match=r"own\.toml: voltage\.gamma"):
-        read_voltage(path)

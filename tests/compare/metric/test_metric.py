@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import pytest
 
@@ -121,6 +122,21 @@ def test_the_largest_share_of_a_run_is_that_of_its_reports_bytes(capsys):
     run(["--trace", EXAMPLE, "--arm", "jax", "--phase", "prefill", "--metric", "traffic_distribution"])
     expected = max(by_axes.values()) / sum(by_axes.values())
     assert float(capsys.readouterr().out) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_utility_is_of_the_chips_that_a_run_keeps(tmp_path, capsys):
+    """Links of a tenth of the rate: a longer step."""
+    run_folder = tmp_path / "run"
+    shutil.copytree(EXAMPLE / "jax/decode/tpu", run_folder / "jax/decode/tpu")
+    case = json.loads((EXAMPLE / "case.json").read_text()) | {"programs": ["jax/decode/tpu"]}
+    (run_folder / "case.json").write_text(json.dumps(case))
+    words = ["--arm", "jax", "--phase", "decode", "--metric", "scale_up_bw_utility", "--json"]
+    values = []
+    for text in ("", '[time.link_bytes_per_s]\nvalue = 3.7303e9\nunit = "byte/s"\n'):
+        (run_folder / "chip.toml").write_text(text)
+        run(["--trace", run_folder, *words])
+        values.append(json.loads(capsys.readouterr().out)["details"]["step_s"])
+    assert values[1] > 1.005 * values[0]
 
 
 def test_twice_the_rate_takes_off_half_of_what_the_bytes_take(capsys):

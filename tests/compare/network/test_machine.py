@@ -20,8 +20,8 @@ from compare.network.machines.machine_file import read_machine
 from compare.network.machines.tpu import astra_sim_machine, tpu_machine
 from compare.network.machines.words import parse_algorithm, parse_kind
 from compare.network.native.times import time_collective
-from compare.schedule.constants import constants
 from compare.timeline.errors import TimingError
+from meshes.devices.generations import generation
 
 GOOD = """
 name = "two rings"
@@ -128,22 +128,22 @@ def test_words_are_ours_and_those_of_the_other_simulator():
 
 
 def test_a_slice_of_v6e_is_lines_until_a_side_of_16_closes():
-    rates = constants("v6e")
+    rates = generation("v6e").time
     small, large = tpu_machine("v6e:2x4"), tpu_machine("v6e:16x16")
     assert [(dim.kind, dim.size) for dim in small.dims] == [(LINE, 2), (LINE, 4)]
     assert [(dim.kind, dim.size) for dim in large.dims] == [(RING, 16), (RING, 16)]
     assert {algorithm.name for algorithm in large.algorithms.all_reduce} == {TWO_WAY_RING}
-    assert small.dims[0].bytes_per_ns == rates.link_bytes_per_s.value / 1e9
-    assert small.dims[0].latency_ns == rates.hop_s.value * 1e9
-    assert small.launch_ns == rates.launch_s.value * 1e9
+    assert small.dims[0].bytes_per_ns == rates["link_bytes_per_s"].value / 1e9
+    assert small.dims[0].latency_ns == rates["hop_s"].value * 1e9
+    assert small.launch_ns == rates["launch_s"].value * 1e9
 
 
 def test_cores_and_slices_are_dims_behind_the_sides():
     machine = tpu_machine("2xtpu7x:2x2x1")
     assert [(dim.kind, dim.size) for dim in machine.dims] == [(LINE, 2), (LINE, 2), (FULLY_CONNECTED, 2), (SWITCH, 2)]
-    rates = constants("tpu7x")
-    assert machine.dims[2].bytes_per_ns == rates.chip_bytes_per_s.value / 1e9
-    assert machine.dims[3].latency_ns * 2 == rates.dcn_launch_s.value * 1e9
+    rates = generation("tpu7x").time
+    assert machine.dims[2].bytes_per_ns == rates["chip_bytes_per_s"].value / 1e9
+    assert machine.dims[3].latency_ns * 2 == rates["dcn_launch_s"].value * 1e9
 
 
 def test_a_machine_for_the_other_simulator_has_rings_one_way_and_no_launch():

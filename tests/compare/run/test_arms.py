@@ -91,7 +91,7 @@ def test_witnesses_are_read_from_words_and_stand_beside_their_arm():
     assert parse_witnesses("tunix, tunix+norm,tunix", arms=["jax"]) == ("tunix", "tunix+norm")
     with pytest.raises(WorkError, match="unknown witness 'vllm'; choose from hf-torchxla, hf-torchax, "):
         parse_witnesses("vllm", arms=["jax"])
-    with pytest.raises(WorkError, match="the witness tunix belongs to the arm jax, which --arm leaves out"):
+    with pytest.raises(WorkError, match="the witness tunix is of jax, which --framework leaves out"):
         parse_witnesses("tunix", arms=["torchxla"])
 
 

@@ -10,7 +10,6 @@ from benchmarks.published import measurements, programs
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.devices.axes import read_axes
 from compare.hlo.text.module import read
-from compare.schedule.constants import CONSTANTS
 from compare.schedule.hardware import Hardware
 from compare.schedule.links import Torus
 from compare.schedule.schedule import simulate
@@ -21,11 +20,11 @@ from tests.places import CORPUS
 
 @pytest.mark.parametrize("generation", ["v5e", "v5p", "v6e", "tpu7x"])
 def test_the_constants_of_links_are_what_the_fit_rows_give(generation):
-    row = CONSTANTS[generation]
+    rates = GENERATIONS[generation].time
     fit_rows = [measurement for measurement in measurements() if measurement.generation == generation]
-    hop_s = None if row.hop_s.source.startswith("fit") else row.hop_s.value
+    hop_s = None if rates["hop_s"].source.startswith("fit") else rates["hop_s"].value
     fitted = fit_links(fit_rows, programs(), hop_s=hop_s)
-    assert fitted == pytest.approx((row.launch_s.value, row.hop_s.value, row.link_bytes_per_s.value), rel=1e-4)
+    assert fitted == pytest.approx([rates[key].value for key in ("launch_s", "hop_s", "link_bytes_per_s")], rel=1e-4)
 
 
 def test_the_model_gives_every_row_that_it_was_fitted_to():
@@ -36,20 +35,14 @@ def test_the_model_gives_every_row_that_it_was_fitted_to():
 
 def test_constants_name_the_rows_that_they_were_fitted_to():
     ids = {entry.id for entry in measurements() if entry.role == "fit"}
-    figures = [getattr(row, name) for row in CONSTANTS.values() for name in row.__slots__ if name != "name"]
-    named = {
-        word for entry in figures if entry and entry.source.startswith("fit: ") for word in entry.source[5:].split(", ")
-    }
+    sources = [figure.source for chip in GENERATIONS.values() for figure in chip.time.values()]
+    named = {word for source in sources if source.startswith("fit: ") for word in source[5:].split(", ")}
     assert named == ids
 
 
 def test_the_page_is_what_the_model_gives_now():
     text = PAGE.read_text(encoding="utf-8")
     assert page(text) == text
-
-
-def test_every_generation_has_constants():
-    assert set(CONSTANTS) == set(GENERATIONS)
 
 
 def model_step(name: str, where: str):

@@ -163,7 +163,21 @@ def test_two_sweeps_do_not_work_in_one_folder_at_once(tmp_path):
     assert statuses(run(tmp_path, Copies()))["tp8"] == "done"
 
 
-def test_a_mark_knows_all_that_makes_a_run():
+def test_every_case_has_the_chip_file_and_one_of_other_chips_stops_before_the_first(tmp_path):
+    own = tmp_path / "own.toml"
+    own.write_text('generation = "v5e"\n[voltage]\ngamma = 0.4\n')
+    engine = Copies()
+    sweep.run(parse_combinations("--meshes", "tp8"), work(tmp_path / "out", engine, chip=own), notify=lambda *_: None)
+    (task,) = engine.tasks
+    assert task.request["chip"] == 'name = "own"\n' + own.read_text()
+    both = parse_combinations("--meshes", "tp8,tp8@v6e:2x4")
+    with pytest.raises(WorkError, match=r"own\.toml: generation: this file is of 'v5e', the chips are v6e"):
+        sweep.run(both, work(tmp_path / "two", Copies(), chip=own), notify=lambda *_: None)
+
+
+def test_a_mark_knows_all_that_makes_a_run(tmp_path):
+    own = tmp_path / "own.toml"
+    own.write_text("[voltage]\ngamma = 0.4\n")
     first, other = parse_combinations("--meshes", "tp8"), parse_combinations("--meshes", "tp8@v6e:2x4")
     names = {
         sweep.digest_inputs(first[0].case, ["jax"]),
@@ -172,6 +186,7 @@ def test_a_mark_knows_all_that_makes_a_run():
         sweep.digest_inputs(first[0].case, ["jax"], controls=["loop"]),
         sweep.digest_inputs(first[0].case.at(seq=64), ["jax"]),
         sweep.digest_inputs(first[0].case, ["jax"], witnesses=["tunix"]),
+        sweep.digest_inputs(first[0].case, ["jax"], chip=own),
     }
-    assert len(names) == 6
+    assert len(names) == 7
     assert sweep.digest_inputs(first[0].case, ["jax"]) in names

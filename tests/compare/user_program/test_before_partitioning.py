@@ -47,3 +47,28 @@ def test_beside_its_own_collective_a_program_has_those_of_the_partitioner():
         ("all-reduce", "x"): 65_536,
         ("collective-permute", "x"): 65_536,
     }
+
+
+OF_SHARDY = """HloModule m, num_partitions=4, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["a"=1, "tp"=4]>}}
+
+ENTRY main {
+  x = bf16[512,1024] parameter(0), sharding={devices=[1,4]<=[4]}, \
+frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{}, {\\"tp\\"}]>"}
+  w = bf16[1024,512] parameter(1), sharding={devices=[4,1]<=[4]}, \
+frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\\"tp\\"}, {}]>"}
+  dot = bf16[512,512] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  y = bf16[512,512] custom-call(dot), custom_call_target="xla.sdy.FuncResultSharding", \
+custom_call_has_side_effect=true, \
+frontend_attributes={xla.sdy.sharding="#sdy.sharding_per_value<[<@mesh, [{\\"tp\\"}, {}]>]>"}
+  metric = f32[] constant(1)
+  ROOT out = (bf16[512,512], f32[]) tuple(y, metric), sharding={{devices=[4,1]<=[4]}, {replicated}}
+}
+"""
+"""As JAX's HLO of a training step with Shardy: weights with a sharding of their own, metrics without one."""
+
+
+@pytest.mark.slow
+def test_a_result_that_shardy_has_no_word_for_leaves_the_others_to_shardy():
+    """The sums of 512·512·2 bytes are scattered, as y wants them; the program names its axes itself."""
+    (row,) = collectives(OF_SHARDY, topology="v5e:2x2")
+    assert (row.kind, row.axes, row.payload_bytes) == ("reduce-scatter", "tp", 524_288)

@@ -32,7 +32,7 @@ ENTRY main {{
   ROOT out = bf16[8,4096]{{1,0}} add(sum, whole)
 }}
 """  # noqa: E501
-"""Of one layer of Llama-3.1-8B (embed 4096) on tp4, decode, batch 8: the sum of the MLP, which the plan has, and a gather
+"""Of one layer of Llama-3.1-8B (embed 4096) on tp4, decode, batch 8: the sum of the MLP, which the plan has, a gather
 of attention, which it has not."""
 
 

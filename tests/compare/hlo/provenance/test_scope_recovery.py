@@ -173,15 +173,18 @@ def test_a_fusion_that_only_hands_a_value_on_does_not_use_it():
     assert scope(*lines, computations=carries) == "layer.mlp.down"
 
 
-def test_loop_carries_are_gone_through():
-    text = f"""body {{
+def in_a_loop(*after):
+    """The lost row in a body, and these instructions after it, the last of which is carried around."""
+    lines = "\n  ".join((LOST, *after))
+    last = after[-1].partition(" = ")[0] if after else "lost"
+    return f"""body {{
   c = (s32[], f32[8]) parameter(0)
   i = s32[] get-tuple-element(c), index=0
   d = f32[8]{{0}} get-tuple-element(c), index=1
   one = s32[] constant(1)
   n = s32[] add(i, one)
-  {LOST}
-  ROOT out = (s32[], f32[8]) tuple(n, lost)
+  {lines}
+  ROOT out = (s32[], f32[8]) tuple(n, {last})
 }}
 condition {{
   e = (s32[], f32[8]) parameter(0)
@@ -190,15 +193,33 @@ condition {{
   ROOT go = pred[] compare(j, end), direction=LT
 }}
 """
-    lines = (
-        "z = s32[] constant(0)",
-        "h = f32[8]{0} negate(w)" + op_name("layer.attention.qkv"),
-        "first = (s32[], f32[8]) tuple(z, h)",
-    )
-    assert (
-        scope(*lines, "loop = (s32[], f32[8]) while(first), condition=condition, body=body", computations=text)
-        == "layer.attention.qkv"
-    )
+
+
+AROUND = (
+    "z = s32[] constant(0)",
+    "h = f32[8]{0} negate(w)" + op_name("layer.attention.qkv"),
+    "first = (s32[], f32[8]) tuple(z, h)",
+    "loop = (s32[], f32[8]) while(first), condition=condition, body=body",
+    "after = f32[8]{0} get-tuple-element(loop), index=1",
+    "end = f32[8]{0} negate(after)" + op_name("layer.mlp.down"),
+)
+
+
+def test_what_runs_in_each_trip_has_no_scope_from_around_its_loop():
+    assert scope(*AROUND, computations=in_a_loop()) == "?"
+
+
+def test_a_loop_s_carry_is_gone_through():
+    """What it is made of was made in the trip before, two instructions behind it."""
+    before = ("x = f32[8]{0} negate(lost)", "y = f32[8]{0} negate(x)" + op_name("layer.mlp.up"))
+    assert scope(*AROUND, computations=in_a_loop(*before)) == "layer.mlp.up"
+
+
+def test_what_stands_before_a_loop_may_be_of_its_body():
+    """As a gather of weights that the compiler has moved out of the loop."""
+    lines = (AROUND[0], "d = f32[8]{0} negate(w)", LOST, AROUND[2].replace("h)", "lost)"), *AROUND[3:])
+    inside = in_a_loop("x = f32[8]{0} negate(d)" + op_name("layer.mlp.up")).replace(LOST, "")
+    assert scope(*lines, computations=inside) == "layer.mlp.up"
 
 
 def test_a_lost_line_is_the_users_of_what_moves_and_the_makers_of_what_sums():

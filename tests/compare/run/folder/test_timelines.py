@@ -3,8 +3,9 @@
 import pytest
 
 from compare.run.errors import WorkError
+from compare.run.folder.chip import CHIP, read_chip_of
 from compare.run.folder.load_run import judge_run, read_run
-from compare.run.folder.timelines import POWER, build_timelines, read_power_file
+from compare.run.folder.timelines import build_timelines
 from meshes.devices.generations import GENERATIONS
 from tests.places import EXAMPLE
 
@@ -13,7 +14,7 @@ def test_a_step_is_modelled_with_the_constants_of_the_folder_and_says_where_they
     """Links of half the rate: the same compute, and more communication."""
     decode = [p for p in judge_run(read_run(EXAMPLE)).programs if p.result.key == ("jax", "decode", "tpu")]
     (usual,) = build_timelines(decode, folder=tmp_path).by_key.values()
-    (tmp_path / POWER).write_text(
+    (tmp_path / CHIP).write_text(
         'generation = "v5e"\ncalibrated-on = "our pod, June"\n'
         '[time.link_bytes_per_s]\nvalue = 18.65e9\nunit = "byte/s"\n'
     )
@@ -30,9 +31,6 @@ def _ns(timeline, role):
 
 
 def test_constants_that_cannot_be_read_are_one_line(tmp_path):
-    (tmp_path / POWER).write_text("[time.hop_s]\nvalue = 1\n")
-    with pytest.raises(WorkError, match=r"power\.toml: time\.hop_s\.unit: missing; it is s$"):
-        read_power_file(tmp_path / POWER, GENERATIONS["v5e"])
-    (tmp_path / POWER).write_text("[voltage]\ngamma = 3\n")
-    with pytest.raises(WorkError, match=r"power\.toml: voltage\.gamma: a number from 0 to 1, not 3$"):
-        read_power_file(tmp_path / POWER, GENERATIONS["v5e"])
+    (tmp_path / CHIP).write_text("[voltage]\ngamma = 3\n")
+    with pytest.raises(WorkError, match=r"chip\.toml: voltage\.gamma: a number from 0 to 1, not 3$"):
+        read_chip_of(tmp_path / CHIP, GENERATIONS["v5e"])

@@ -74,7 +74,7 @@ def test_a_calibrated_run_and_its_export_agree_and_the_line_says_so(capsys, tmp_
     shutil.copytree(EXAMPLE / "jax/prefill/tpu", run / "jax/prefill/tpu")
     case = json.loads((EXAMPLE / "case.json").read_text()) | {"programs": ["jax/prefill/tpu"]}
     (run / "case.json").write_text(json.dumps(case))
-    (run / "power.toml").write_text(
+    (run / "chip.toml").write_text(
         'generation = "v5e"\ncalibrated-on = "our pod, June"\n'
         '[time.link_bytes_per_s]\nvalue = 18.6515e9\nunit = "byte/s"\n'
         '[time.memory_bytes_per_s]\nvalue = 2e11\nunit = "byte/s"\n'
@@ -91,10 +91,10 @@ def test_a_calibrated_run_and_its_export_agree_and_the_line_says_so(capsys, tmp_
         "machine: ring of 2 (18.65 GB/s, 465.67 ns) × ring of 4 (18.65 GB/s, 465.67 ns); "
         "compute calibrated on our pod, June"
     )
-    (run / "power.toml").rename(tmp_path / "ours.toml")
-    (given,) = answer(capsys, run, "--as", "astra-sim", "--power", str(tmp_path / "ours.toml"))["programs"]
+    (run / "chip.toml").rename(tmp_path / "ours.toml")
+    (given,) = answer(capsys, run, "--as", "astra-sim", "--chip", str(tmp_path / "ours.toml"))["programs"]
     assert given == by_run
-    (tmp_path / "ours.toml").rename(run / "power.toml")
+    (tmp_path / "ours.toml").rename(run / "chip.toml")
     (other,) = answer(capsys, run, "--as", "astra-sim", "--machine", "v6e:2x4")["programs"]
     (usual,) = answer(capsys, EXAMPLE, "--as", "astra-sim", "--machine", "v6e:2x4", "--arm", "jax", "--phase",
                       "prefill", "--cell", "tpu")["programs"]  # fmt: skip
@@ -143,7 +143,7 @@ def test_what_astra_sim_stops_at_is_refused_and_our_engine_says_what_it_takes_fo
 
 @pytest.mark.parametrize(("words", "problem"), [
     (["--aware"], "--aware belongs to --as astra-sim"),
-    (["--arm", "jax"], "--arm, --phase and --cell belong to a run folder"),
+    (["--arm", "jax"], "--framework, --phase and --variant belong to a run folder"),
     (["--as", "ns3"], "invalid choice: 'ns3'"),
     (["--as", "astra-sim", "--machine", "v6e:4x4"], "v6e:4x4: its dims multiply to 16 ranks, and "),
     (["--as", "astra-sim", "--aware"], "congestion-aware ASTRA-sim has one dim"),

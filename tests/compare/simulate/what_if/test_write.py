@@ -9,9 +9,10 @@ from compare.cli.simulate import main
 from compare.render.errors import ViewError
 from compare.report.programs import judge_programs
 from compare.run.errors import WorkError
+from compare.run.folder.chip import CHIP
 from compare.run.folder.load_run import read_run
 from compare.run.folder.run_folder import copy_run
-from compare.run.folder.timelines import POWER, SIMULATION, build_timelines
+from compare.run.folder.timelines import SIMULATION, build_timelines
 from compare.simulate.what_if.page import sections
 from compare.simulate.what_if.request import parse_what_if
 from meshes.process.command_line import run_command
@@ -52,7 +53,7 @@ def count_executions(timeline):
     return {name: count for name, count in events["collective"].value_counts().items() if count}
 
 
-POWER_FILE = (
+CHIP_FILE = (
     'generation = "v5e"\ncalibrated-on = "our pod, June"\n[time.link_bytes_per_s]\nvalue = 18.65e9\nunit = "byte/s"\n'
     '[time.memory_bytes_per_s]\nvalue = 4e11\nunit = "byte/s"\n[time.launch_s]\nvalue = 9e-6\nunit = "s"\n'
 )
@@ -62,12 +63,12 @@ POWER_FILE = (
 @pytest.mark.parametrize("place", ["kept", "given"])
 def test_on_its_own_slice_a_calibrated_run_takes_as_long_as_modelled(folder, tmp_path, capsys, place):
     generation = read_timeline(folder)
-    path = (folder if place == "kept" else tmp_path) / POWER
-    path.write_text(POWER_FILE)
-    words = ["--power", str(path)] if place == "given" else []
+    path = (folder if place == "kept" else tmp_path) / CHIP
+    path.write_text(CHIP_FILE)
+    words = ["--chip", str(path)] if place == "given" else []
     assert main([str(folder), *words, "--json", "--out", str(tmp_path / "out")]) == 0
     program = json.loads(capsys.readouterr().out)["programs"]["jax/decode/tpu"]
-    (folder / POWER).write_text(POWER_FILE)
+    (folder / CHIP).write_text(CHIP_FILE)
     modelled = read_timeline(folder).steps["duration_ns"].max()
     assert modelled > 1.2 * generation.steps["duration_ns"].max()
     assert program["step_ns"] == pytest.approx(modelled, rel=2e-6)
@@ -80,10 +81,10 @@ def test_on_its_own_slice_a_calibrated_run_takes_as_long_as_modelled(folder, tmp
 
 def test_into_a_run_the_constants_are_kept_beside_the_numbers(folder, tmp_path, capsys):
     path = tmp_path / "ours.toml"
-    path.write_text(POWER_FILE)
-    assert main([str(folder), "--power", str(path), "--json", "--into"]) == 0
+    path.write_text(CHIP_FILE)
+    assert main([str(folder), "--chip", str(path), "--json", "--into"]) == 0
     given = json.loads(capsys.readouterr().out)
-    assert (folder / POWER).read_bytes() == path.read_bytes()
+    assert (folder / CHIP).read_text() == 'name = "ours"\n' + path.read_text()
     assert main([str(folder), "--json"]) == 0  # with those that it keeps now
     assert json.loads(capsys.readouterr().out)["programs"] == given["programs"]
     assert read_timeline(folder).label.endswith(", calibrated on our pod, June")
@@ -93,7 +94,7 @@ def test_other_chips_have_the_rates_of_their_generation_and_the_calibrated_compu
     """Alone the link's rate and the launch are of the machine, and a machine of v6e has its own."""
     assert main([str(folder), "--machine", "v6e:2x4", "--json"]) == 0
     plain = json.loads(capsys.readouterr().out)["programs"]["jax/decode/tpu"]
-    (folder / POWER).write_text(POWER_FILE)
+    (folder / CHIP).write_text(CHIP_FILE)
     assert main([str(folder), "--machine", "v6e:2x4", "--json"]) == 0
     calibrated = json.loads(capsys.readouterr().out)["programs"]["jax/decode/tpu"]
     assert calibrated["machine"] == "v6e:2x4"
@@ -104,10 +105,10 @@ def test_other_chips_have_the_rates_of_their_generation_and_the_calibrated_compu
     assert capsys.readouterr().out.splitlines()[0] == head
 
 
-def test_a_power_file_of_other_chips_is_one_line(folder, tmp_path, capsys):
-    (tmp_path / "v4.toml").write_text(POWER_FILE.replace("v5e", "v4"))
+def test_a_chip_file_of_other_chips_is_one_line(folder, tmp_path, capsys):
+    (tmp_path / "v4.toml").write_text(CHIP_FILE.replace("v5e", "v4"))
     with pytest.raises(SystemExit) as ended:
-        run_command(main, [str(folder), "--power", str(tmp_path / "v4.toml")])
+        run_command(main, [str(folder), "--chip", str(tmp_path / "v4.toml")])
     printed = capsys.readouterr()
     assert (ended.value.code, printed.out, len(printed.err.splitlines())) == (2, "", 1)
     assert "v4.toml: generation: " in printed.err
