@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compare.cli.options.axes_options import add_axes, axes_of, hint_axes
+from compare.cli.options.contract_options import add_contract, contract_of, judge_program_of
 from compare.hlo.proto.program import write_hlo_text
 from compare.hlo.text.files import read_file
 from meshes.process.command_line import Parser, name_command, print_json
@@ -37,10 +38,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--program", metavar="NAME", default="", help="this program alone, like jit_step; each execution is a step"
     )
     parser.add_argument("--json", action="store_true", help="print the means as JSON")
+    add_contract(parser)
     options = parser.parse_args(argv)
     if options.per_host is not None and options.per_host < 1:
         parser.error(f"--per-host is at least 1, not {options.per_host}")
-    axes = axes_of(options)
+    axes, contract = axes_of(options), contract_of(options, parser)
 
     from compare.profile.power.files import add_power, holds_power, read_power
     from compare.report.model.codec import encode
@@ -73,13 +75,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         timeline = select_program(timeline, find_program(timeline, options.program))
     tracks = DeviceTracks.of(timeline)
     summary, programs = summarize_tracks(tracks), time_programs(timeline)
+    verdict = judge_program_of(timeline, contract, options, hlo) if contract else None
     if options.json:
-        print_json({"power": None} | encode(summary) | {"programs": [encode(program) for program in programs]})
+        found = {"verdict": encode(verdict)} if verdict else {}
+        print_json({"power": None} | encode(summary) | {"programs": [encode(each) for each in programs]} | found)
     else:
         from compare.render.time.profile_summary import print_trace
         from compare.render.time.program_tables import print_programs
 
         print_trace(summary, measure_times(tracks, by=["axes", "kind"]).means(), longest=list_longest(tracks))
         print_programs(programs, step=timeline.step_program)
+        if verdict:
+            from compare.diff.own.profile_verdict import print_verdict
+
+            print_verdict(verdict)
     hint_axes(options, summary.per_step.by_axes)
     return 0

@@ -91,6 +91,18 @@ class ProfilePrograms:
         except HloError:
             return ()
 
+    def text_of(self, module: str) -> str:
+        """The HLO text of the program that the profile carries under this name.  `TimingError` where it has none."""
+        name = self._known(module)
+        if name is None:
+            raise TimingError(
+                f"the profile does not carry the program {module!r}; give its compiled HLO with --hlo FILE"
+            )
+        try:
+            return program.write_hlo_text(self._protos[name])
+        except HloError as error:
+            raise TimingError(f"the profile's own program {name!r} cannot be read: {error}") from None
+
     def check(self) -> None:
         """`TimingError` where the axes fit no program that communicates."""
         if self._unfit and not self._fit:

@@ -1,0 +1,63 @@
+"""The options of a contract for a program that is no run's: `--model NAME --phase decode --batch B --seq S`."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compare.cli.options.names_options import add_names, names_of
+from meshes.process.command_line import Parser, whole_number
+
+if TYPE_CHECKING:
+    from compare.diff.own.case_contract import CaseContract
+    from compare.diff.own.profile_verdict import ProfileVerdict
+    from compare.hlo.text.module import Module
+    from compare.timeline.timeline import Timeline
+
+
+def add_contract(parser: Parser) -> None:
+    """Add the options; without --model or --checkpoint nothing is judged."""
+    group = parser.add_argument_group("the verdict, against the contract of a model's shapes on --mesh")
+    model = group.add_mutually_exclusive_group().add_argument
+    model("--model", metavar="NAME", default="", help="a model preset, like llama-3.1-8b")
+    model("--checkpoint", metavar="DIR", type=Path, help="a Hugging Face folder whose config.json has the shapes")
+    add = group.add_argument
+    add("--phase", choices=("prefill", "decode"), default="decode", help="of the program")
+    add("--batch", metavar="B", type=whole_number, default=8, help="global batch size, in sequences")
+    add("--seq", metavar="S", type=whole_number, default=1024, help="prompt length; in decode, tokens in the cache")
+    add_names(parser)
+
+
+def contract_of(options: argparse.Namespace, parser: Parser) -> "CaseContract | None":
+    """The contract that was asked for; `None` where none was."""
+    if not options.model and options.checkpoint is None:
+        return None
+    if not options.mesh:
+        parser.error("a contract needs the mesh in wirediff notation, like --mesh dp2tp4: --axes says no roles of axes")
+    from compare.diff.own.case_contract import contract_rows
+
+    return contract_rows(
+        options.mesh, model=options.model or None, checkpoint=options.checkpoint, phase=options.phase,
+        batch=options.batch, seq=options.seq,
+    )  # fmt: skip
+
+
+def judge_program_of(
+    timeline: "Timeline", contract: "CaseContract", options: argparse.Namespace, hlo: "Module | None"
+) -> "ProfileVerdict":
+    """The verdict on the program of the steps, else on the one with the most time, by the profile's text or --hlo."""
+    from compare.diff.own.profile_verdict import judge_profile
+    from compare.profile.join.hosts import read_spaces
+    from compare.profile.join.programs import ProfilePrograms, read_protos
+    from compare.profile.xplane.reader import profile_files
+    from compare.timeline.errors import TimingError
+    from compare.timeline.programs import list_programs
+
+    programs = [timeline.step_program] if timeline.step_program else list_programs(timeline)
+    if not programs:
+        raise TimingError("the profile shows no execution of a program, so there is none to judge")
+    if hlo is not None:
+        text = hlo.text
+    else:
+        protos = read_protos(read_spaces(profile_files(options.profile)))
+        text = ProfilePrograms(protos, axes={}).text_of(programs[0])
+    return judge_profile(timeline, programs[0], text, contract, names_of(options))
