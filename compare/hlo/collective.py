@@ -87,7 +87,7 @@ class Loop:
     name: str
     trip_count: int | None
     note: str = ""
-    """Why the count is not believed, where the text gives two."""
+    """What else the text says of the count, where it contradicts itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from compare.hlo.counts.execution_counts import collective_instructions
 from compare.hlo.devices.numbering import ids_in
 from compare.hlo.emission import megascale
 from compare.hlo.emission.emission_form import chain_of, kind_of, starts_chain
-from compare.hlo.emission.payload import carried_arrays, payload_bytes
+from compare.hlo.emission.payload import carried_arrays, window_bytes
 from compare.hlo.text.attributes import read_map
 from compare.hlo.text.instruction import Computation, Instruction
 from compare.hlo.text.module import Module, read
@@ -63,7 +63,7 @@ def _seen(
         kind=kind,
         is_async=_is_async(item),
         groups=frozenset() if is_send else _groups(item, module),
-        payload_bytes=sum(payload_bytes(item, array) for array in carried_arrays(item, kind, receive)),
+        payload_bytes=sum(map(sum, window_bytes(item, carried_arrays(item, kind, receive)))),
         op_name=item.op_name,
         channel=item.attributes.get("channel_id", ""),
         rendezvous=_rendezvous(item) if is_send else "",

@@ -17,10 +17,10 @@ from compare.hlo.emission.emission_form import find_chain_starts, form_of, kind_
 from compare.hlo.emission.payload import (
     carried_arrays,
     operands_of_arrays,
-    payload_bytes,
     round_half_up,
     sent_bytes,
     total_bytes,
+    window_bytes,
 )
 from compare.hlo.emission.reducer import reducer_of
 from compare.hlo.emission.shape_rules import check_shapes
@@ -151,8 +151,9 @@ def _row(
     groups, wide = _groups(item, kind, program)
     axes = mesh.axes_of_pairs(wide) if kind == "collective-permute" else mesh.axes_of_groups(wide)
     arrays = carried_arrays(item, kind, receive)
-    payload = [payload_bytes(item, array) for array in arrays]
-    sent = sent_bytes(kind, wide, sum(payload), program.num_devices)
+    windows = window_bytes(item, arrays)
+    payload, of_pair = list(map(sum, windows)), tuple(map(sum, zip(*windows, strict=True)))
+    sent = sent_bytes(kind, wide, sum(payload), program.num_devices, windows=of_pair)
     known = site.executions_are != "unknown"
     once = total_bytes(sent, (1,) * program.num_devices)
     runs = set(site.device_executions)

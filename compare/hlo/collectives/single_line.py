@@ -10,7 +10,7 @@ from compare.hlo.collective import COLLECTIVE_KINDS
 from compare.hlo.devices.groups import Groups
 from compare.hlo.devices.numbering import ids_in
 from compare.hlo.emission import megascale
-from compare.hlo.emission.payload import carried_arrays, payload_bytes
+from compare.hlo.emission.payload import carried_arrays, window_bytes
 from compare.hlo.text.attributes import names, split_top
 from compare.hlo.text.computation_spans import short
 from compare.hlo.text.errors import HloError
@@ -175,7 +175,7 @@ def _by_operands(item: Instruction, operands: list[_Operand], kind: str) -> int 
     shapes = dict.fromkeys(f"%{operand.name} = {operand.shape} parameter(0)" for operand in operands)
     instruction = _instruction(item.text, tuple(shapes))
     if not item.opcode.endswith(("-done", "-update")):
-        return sum(payload_bytes(instruction, array) for array in carried_arrays(instruction, kind, None))
+        return sum(map(sum, window_bytes(instruction, carried_arrays(instruction, kind, None))))
     start = instruction.operand(0).shape
     if kind != "reduce-scatter":
         return _by_result(item, kind, is_cut=False)
@@ -194,4 +194,5 @@ def _by_result(item: Instruction, kind: str, *, is_cut: bool) -> int | None:
         if isinstance(shape, Array) or len(shape) < 2:
             return None
         shape = shape[1 if kind == "all-gather" else 0]
-    return sum(array.num_bytes if is_cut else payload_bytes(item, array) for array in arrays(shape))
+    parts = arrays(shape)
+    return sum(array.num_bytes for array in parts) if is_cut else sum(map(sum, window_bytes(item, parts)))

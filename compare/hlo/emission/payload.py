@@ -1,7 +1,7 @@
 """The payload of a collective, and the bytes that each device sends."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
@@ -11,6 +11,8 @@ from compare.hlo.text.computation_spans import short
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import BITS, Array, Shape, arrays
 
+_IN_PLACE = "slice_sizes"
+"""What a permute has that moves windows of one buffer into another."""
 _WORDS = ("u8", "u16", "u32", "u64")
 _WINDOW = re.compile(r"\{([0-9]{1,19}(?:,[0-9]{1,19})*)\}")
 _WINDOWS = re.compile(rf"\{{{_WINDOW.pattern}(?:,\s*{_WINDOW.pattern})*\}}")
@@ -33,7 +35,7 @@ def carried_arrays(item: Instruction, kind: str, receive: Instruction | None) ->
     shapes: list[Shape]
     if kind == "all-gather":
         shapes = [_result(item if receive is None else receive)]
-    elif item.opcode == "send" or kind == "ragged-all-to-all" or "slice_sizes" in item.attributes:
+    elif item.opcode == "send" or kind == "ragged-all-to-all" or _IN_PLACE in item.attributes:
         shapes = [item.operand(0).shape]  # The others are buffers for what comes in, offsets, sizes, a token.
     else:
         shapes = [operand.shape for operand in item.operands]
@@ -51,6 +53,8 @@ def _arrays_of(shape: Shape) -> list[Array]:
 
 def operands_of_arrays(item: Instruction, count: int) -> list[int]:
     """For each of the arrays that it carries, the number of its operand: one may be a tuple of several."""
+    if _IN_PLACE in item.attributes:
+        return [0] * count
     numbers = [number for number, operand in enumerate(item.operands) for _ in _arrays_of(operand.shape)]
     return numbers if len(numbers) == count else list(range(count))
 
@@ -84,29 +88,43 @@ def _result(item: Instruction) -> Shape:
     return shape[at]
 
 
-def payload_bytes(item: Instruction, array: Array) -> int:
-    """Logical bytes of one array; of a permute in place, those of the windows that it moves."""
-    text = item.attributes.get("slice_sizes")
-    if text is None:
-        return array.num_bytes
+def window_bytes(item: Instruction, carried: Sequence[Array]) -> list[tuple[int, ...]]:
+    """For each of the arrays that it carries its logical bytes; of a permute in place those of each of its windows.
+
+    `slice_sizes` has the windows of the first array, then as many of the second.  A device that is the source of
+    several pairs sends the first window to its first target, the second to its second: a ring of two directions.
+    """
+    text = item.attributes.get(_IN_PLACE)
+    if text is None or not carried:
+        return [(array.num_bytes,) for array in carried]
     if not _WINDOWS.fullmatch(text):
         raise item.error(f"cannot read slice_sizes={short(text)} as sizes of windows, {{{{1,8}},{{1,8}}}}")
-    windows = [Array(array.dtype, tuple(map(int, window.split(",")))) for window in _WINDOW.findall(text)]
-    if any(window.elements > array.elements for window in windows):
-        raise item.error("a window of it is larger than its operand")
-    return -(-sum(window.elements for window in windows) * BITS[array.dtype] // 8)
+    sizes = [tuple(map(int, window.split(","))) for window in _WINDOW.findall(text)]
+    each, left = divmod(len(sizes), len(carried))
+    found = []
+    for at, array in enumerate(carried):
+        windows = [Array(array.dtype, dims) for dims in (sizes if left else sizes[at * each : (at + 1) * each])]
+        if any(window.elements > array.elements for window in windows):
+            raise item.error("a window of it is larger than its operand")
+        found.append(tuple(window.num_bytes for window in windows))
+    return found
 
 
 @lru_cache(maxsize=16)
-def sent_bytes(kind: str, groups: Groups, payload: int, num_devices: int) -> tuple[Fraction, ...]:
+def sent_bytes(
+    kind: str, groups: Groups, payload: int, num_devices: int, *, windows: tuple[int, ...] = ()
+) -> tuple[Fraction, ...]:
     """Bytes that each device sends in one execution; 0 for a device in no group or paired with itself.
 
+    windows: of a permute in place, the bytes of each, payload in all.
     The layers of a model repeat a few; a large mesh makes each of them large.
     """
     sent = [Fraction(0)] * num_devices
     if kind == "collective-permute":
+        windows, pairs = windows or (payload,), [0] * num_devices
         for source, target in groups:
-            sent[source] += payload if source != target else 0
+            sent[source] += windows[pairs[source] % len(windows)] if source != target else 0
+            pairs[source] += 1
         return tuple(sent)
     of_size = {size: _SENT[kind](size) * payload for size in {len(group) for group in groups}}
     for group in groups:

@@ -44,11 +44,45 @@ ENTRY %main (p: f32[20]) -> f32[20] {
 }
 """
 
+BOTH = "(f32[4,8]{1,0}, u8[16,8]{1,0})"
+AT = "(s32[], s32[])"
+IN_PLACE = f"""HloModule m, num_partitions=4
+
+ENTRY %main (a: {BOTH}, b: {BOTH}) -> {BOTH} {{
+  %a = {BOTH} parameter(0)
+  %b = {BOTH} parameter(1)
+  %zero = s32[] constant(0)
+  %one = s32[] constant(1)
+  %first = {AT} tuple(%zero, %zero)
+  %second = {AT} tuple(%one, %zero)
+  %of.each = ({AT}, {AT}) tuple(%first, %second)
+  %at = (({AT}, {AT}), ({AT}, {AT})) tuple(%of.each, %of.each)
+  ROOT %r = {BOTH} collective-permute(%a, %b, %at, %at), channel_id=1, source_target_pairs={{{{0,1}},{{1,2}},{{2,3}},{{3,0}},{{0,3}},{{3,2}},{{2,1}},{{1,0}}}}, slice_sizes={{{{1,8}},{{1,8}},{{4,8}},{{4,8}}}}
+}}
+"""  # noqa: E501
+"""A ring of two directions: each device sends a window of each array forwards, and another backwards."""
+
 
 def test_a_permute_of_tuples_carries_all_their_arrays():
     (row,) = collectives(read(PERMUTE), {})
     assert [operand.payload_bytes for operand in row.operands] == [1024, 16, 1024, 16]
     assert (row.dtype, row.payload_bytes, row.step_wire_bytes) == ("s8+f32", 2080, 2080 * 3 // 4)
+
+
+def test_a_permute_in_place_moves_for_each_pair_one_window_of_each_of_its_arrays():
+    """Two windows of 1·8 f32 and two of 4·8 u8: 32 + 32 bytes forwards, and as many backwards."""
+    (row,) = collectives(read(IN_PLACE), {})
+    assert [(operand.dtype, operand.payload_bytes) for operand in row.operands] == [("f32", 64), ("u8", 64)]
+    assert (row.payload_bytes, row.wire_bytes) == (128, 128)
+    assert [operand.parameters for operand in row.operands] == [frozenset({0}), frozenset({0})]
+
+
+def test_a_device_with_one_pair_sends_one_window():
+    """Windows of 3·8 and 1·8 f32, 32 and 96 bytes: 0 sends both, 1 the first alone."""
+    pairs, sizes = "{{0,1},{1,2},{0,2}}", "{{3,8},{1,8},{4,8},{4,8}}"
+    head, _, _ = IN_PLACE.partition("source_target_pairs")
+    (row,) = collectives(read(f"{head}source_target_pairs={pairs}, slice_sizes={sizes}\n}}\n"), {})
+    assert row.device_bytes == (96 + 32 + 32 + 32, 96 + 32, 0, 0)
 
 
 def test_an_update_stands_between_a_scatter_s_start_and_its_end():

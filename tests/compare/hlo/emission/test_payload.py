@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from compare.hlo.emission.payload import carried_arrays, payload_bytes, round_half_up, sent_bytes, total_bytes
+from compare.hlo.emission.payload import carried_arrays, round_half_up, sent_bytes, total_bytes, window_bytes
 from compare.hlo.text.module import read
 from compare.hlo.text.shapes import Array
 
@@ -56,7 +56,7 @@ def payload(line, kind, *, shapes=("f32[16]",), receive=None):
     module = read(f"HloModule m\nENTRY main {{\n{given}\n  ROOT r = {line}\n}}\n")
     item = module.entry.root
     arrays = carried_arrays(item, kind, receive)
-    return [payload_bytes(item, array) for array in arrays]
+    return list(map(sum, window_bytes(item, arrays)))
 
 
 @pytest.mark.parametrize(
