@@ -27,54 +27,6 @@ TABLES = {
         "sample": ("all-gather@tp", 1, 192, 72, 72),
         "pipeline.collect": ("collective-permute@pp", 1, 32, 16, 16),
     },
-    # t = 8·1024 tokens: 64 MiB, 2·7/8 on the wire: 112 MiB; the winners: 8 shards · 8 sequences · 6 bytes, 7/8
-    ("tp8", 1, "prefill"): {
-        "layer.attention.out": ("all-reduce@tp", 32, 64 * MIB, 112 * MIB, 32 * 112 * MIB),
-        "layer.mlp.down": ("all-reduce@tp", 32, 64 * MIB, 112 * MIB, 32 * 112 * MIB),
-        "embed": ("all-reduce@tp", 1, 64 * MIB, 112 * MIB, 112 * MIB),
-        "sample": ("all-gather@tp", 1, 384, 336, 336),
-    },
-    ("tp8", 1, "decode"): {
-        "layer.attention.out": ("all-reduce@tp", 32, 65_536, 114_688, 3_670_016),
-        "layer.mlp.down": ("all-reduce@tp", 32, 65_536, 114_688, 3_670_016),
-        "embed": ("all-reduce@tp", 1, 65_536, 114_688, 114_688),
-        "sample": ("all-gather@tp", 1, 384, 336, 336),
-    },
-    # t = 4·1024 tokens of one replica: 32 MiB, 3/2 on the wire: 48 MiB; winners 4·4·6 = 96, 3/4
-    ("dp2tp4", 1, "prefill"): {
-        "layer.attention.out": ("all-reduce@tp", 32, 32 * MIB, 48 * MIB, 32 * 48 * MIB),
-        "layer.mlp.down": ("all-reduce@tp", 32, 32 * MIB, 48 * MIB, 32 * 48 * MIB),
-        "embed": ("all-reduce@tp", 1, 32 * MIB, 48 * MIB, 48 * MIB),
-        "sample": ("all-gather@tp", 1, 96, 72, 72),
-    },
-    # t = 2048: 16 MiB, 2·1/2 on the wire; 8 layers a stage · 4; embed: 64 MiB on 2 of 8 devices;
-    # shift: from 6 of 8; winners 2·8·6 = 96, 1/2, on 2 of 8; collect: 32 bytes from 2 of 8
-    ("pp4tp2", 4, "prefill"): {
-        "layer.attention.out": ("all-reduce@tp", 32, 16 * MIB, 16 * MIB, 512 * MIB),
-        "layer.mlp.down": ("all-reduce@tp", 32, 16 * MIB, 16 * MIB, 512 * MIB),
-        "embed": ("all-reduce@tp", 1, 64 * MIB, 16 * MIB, 16 * MIB),
-        "pipeline.shift": ("collective-permute@pp", 4, 16 * MIB, 12 * MIB, 48 * MIB),
-        "sample": ("all-gather@tp", 1, 96, 12, 12),
-        "pipeline.collect": ("collective-permute@pp", 1, 32, 8, 8),
-    },
-    # B_local = 4; t = 4·1024/4 = 1024: 8 MiB, 2·1/2 on the wire; 16 layers a stage · 4
-    ("dp2pp2tp2", 4, "prefill"): {
-        "layer.attention.out": ("all-reduce@tp", 64, 8 * MIB, 8 * MIB, 512 * MIB),
-        "layer.mlp.down": ("all-reduce@tp", 64, 8 * MIB, 8 * MIB, 512 * MIB),
-        "embed": ("all-reduce@tp", 1, 32 * MIB, 16 * MIB, 16 * MIB),
-        "pipeline.shift": ("collective-permute@pp", 4, 8 * MIB, 4 * MIB, 16 * MIB),
-        "sample": ("all-gather@tp", 1, 48, 12, 12),
-        "pipeline.collect": ("collective-permute@pp", 1, 16, 8, 8),
-    },
-    # one microbatch of all 8192 tokens: 64 MiB, 8 layers a stage
-    ("pp4tp2", 1, "prefill"): {
-        "layer.attention.out": ("all-reduce@tp", 8, 64 * MIB, 64 * MIB, 512 * MIB),
-        "layer.mlp.down": ("all-reduce@tp", 8, 64 * MIB, 64 * MIB, 512 * MIB),
-        "embed": ("all-reduce@tp", 1, 64 * MIB, 16 * MIB, 16 * MIB),
-        "pipeline.shift": ("collective-permute@pp", 1, 64 * MIB, 48 * MIB, 48 * MIB),
-        "sample": ("all-gather@tp", 1, 96, 12, 12),
-        "pipeline.collect": ("collective-permute@pp", 1, 32, 8, 8),
-    },
     # t = 8/2 = 4 tokens: 4·4096·2 = 32768
     ("pp4tp2", 2, "decode"): {
         "layer.attention.out": ("all-reduce@tp", 16, 32_768, 32_768, 524_288),
@@ -84,37 +36,12 @@ TABLES = {
         "sample": ("all-gather@tp", 1, 96, 12, 12),
         "pipeline.collect": ("collective-permute@pp", 1, 32, 8, 8),
     },
-    # t = 4 tokens of one replica: 32768, 3/2 on the wire
-    ("dp2tp4", 1, "decode"): {
-        "layer.attention.out": ("all-reduce@tp", 32, 32_768, 49_152, 1_572_864),
-        "layer.mlp.down": ("all-reduce@tp", 32, 32_768, 49_152, 1_572_864),
-        "embed": ("all-reduce@tp", 1, 32_768, 49_152, 49_152),
-        "sample": ("all-gather@tp", 1, 96, 72, 72),
-    },
-    # t = 8/(2·4) = 1 token: 8192
-    ("dp2pp2tp2", 4, "decode"): {
-        "layer.attention.out": ("all-reduce@tp", 64, 8_192, 8_192, 524_288),
-        "layer.mlp.down": ("all-reduce@tp", 64, 8_192, 8_192, 524_288),
-        "embed": ("all-reduce@tp", 1, 32_768, 16_384, 16_384),
-        "pipeline.shift": ("collective-permute@pp", 4, 8_192, 4_096, 16_384),
-        "sample": ("all-gather@tp", 1, 48, 12, 12),
-        "pipeline.collect": ("collective-permute@pp", 1, 16, 8, 8),
-    },
     # one microbatch: everything at once, the same bytes a step
     ("dp2pp2tp2", 1, "prefill"): {
         "layer.attention.out": ("all-reduce@tp", 16, 32 * MIB, 32 * MIB, 512 * MIB),
         "layer.mlp.down": ("all-reduce@tp", 16, 32 * MIB, 32 * MIB, 512 * MIB),
         "embed": ("all-reduce@tp", 1, 32 * MIB, 16 * MIB, 16 * MIB),
         "pipeline.shift": ("collective-permute@pp", 1, 32 * MIB, 16 * MIB, 16 * MIB),
-        "sample": ("all-gather@tp", 1, 48, 12, 12),
-        "pipeline.collect": ("collective-permute@pp", 1, 16, 8, 8),
-    },
-    # decode, m = 2: 2 sequences a microbatch: 2·4096·2 = 16384
-    ("dp2pp2tp2", 2, "decode"): {
-        "layer.attention.out": ("all-reduce@tp", 32, 16_384, 16_384, 524_288),
-        "layer.mlp.down": ("all-reduce@tp", 32, 16_384, 16_384, 524_288),
-        "embed": ("all-reduce@tp", 1, 32_768, 16_384, 16_384),
-        "pipeline.shift": ("collective-permute@pp", 2, 16_384, 8_192, 16_384),
         "sample": ("all-gather@tp", 1, 48, 12, 12),
         "pipeline.collect": ("collective-permute@pp", 1, 16, 8, 8),
     },

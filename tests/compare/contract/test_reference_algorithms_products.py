@@ -24,15 +24,6 @@ TABLES = {
         ("sample", "all-gather@tp"): (1, 192, 72, 72),
         ("pipeline.collect", "collective-permute@pp"): (1, 32, 16, 16),
     },
-    # Two tokens of a microbatch cannot be shared out among four: Megatron's all-reduces, the table of tp4pp2.
-    (LLAMA, "tp4pp2+sp", 8, 4, "decode"): {
-        ("layer.attention.out", "all-reduce@tp"): (64, 16_384, 24_576, 1_572_864),
-        ("layer.mlp.down", "all-reduce@tp"): (64, 16_384, 24_576, 1_572_864),
-        ("embed", "all-reduce@tp"): (1, 65_536, 49_152, 49_152),
-        ("pipeline.shift", "collective-permute@pp"): (4, 16_384, 8_192, 32_768),
-        ("sample", "all-gather@tp"): (1, 192, 72, 72),
-        ("pipeline.collect", "collective-permute@pp"): (1, 32, 16, 16),
-    },
     # Four tokens can: 4·4096·2 = 32 KiB, 3/4 on the wire; embed 64 KiB · 3/4 · 1/2; a shift of 32/4 KiB from half.
     (LLAMA, "tp4pp2+sp", 8, 2, "decode"): {
         ("layer.attention.qkv", "all-gather@tp"): (32, 32 * KIB, 24 * KIB, 768 * KIB),
@@ -44,26 +35,6 @@ TABLES = {
         ("head", "all-gather@tp"): (1, 64 * KIB, 24 * KIB, 24 * KIB),
         ("sample", "all-gather@tp"): (1, 192, 72, 72),
         ("pipeline.collect", "collective-permute@pp"): (1, 32, 16, 16),
-    },
-    # t = 8192: 64 MiB, 7/8 on the wire: 56 MiB.  Winners: 8·8·6 = 384 · 7/8.
-    (LLAMA, "tp8+sp", 8, 1, "prefill"): {
-        ("layer.attention.qkv", "all-gather@tp"): (32, 64 * MIB, 56 * MIB, 1792 * MIB),
-        ("layer.attention.out", "reduce-scatter@tp"): (32, 64 * MIB, 56 * MIB, 1792 * MIB),
-        ("layer.mlp.up", "all-gather@tp"): (32, 64 * MIB, 56 * MIB, 1792 * MIB),
-        ("layer.mlp.down", "reduce-scatter@tp"): (32, 64 * MIB, 56 * MIB, 1792 * MIB),
-        ("embed", "reduce-scatter@tp"): (1, 64 * MIB, 56 * MIB, 56 * MIB),
-        ("head", "all-gather@tp"): (1, 64 * KIB, 56 * KIB, 56 * KIB),
-        ("sample", "all-gather@tp"): (1, 384, 336, 336),
-    },
-    # t = 8: 64 KiB, 7/8 on the wire
-    (LLAMA, "tp8+sp", 8, 1, "decode"): {
-        ("layer.attention.qkv", "all-gather@tp"): (32, 64 * KIB, 56 * KIB, 1792 * KIB),
-        ("layer.attention.out", "reduce-scatter@tp"): (32, 64 * KIB, 56 * KIB, 1792 * KIB),
-        ("layer.mlp.up", "all-gather@tp"): (32, 64 * KIB, 56 * KIB, 1792 * KIB),
-        ("layer.mlp.down", "reduce-scatter@tp"): (32, 64 * KIB, 56 * KIB, 1792 * KIB),
-        ("embed", "reduce-scatter@tp"): (1, 64 * KIB, 56 * KIB, 56 * KIB),
-        ("head", "all-gather@tp"): (1, 64 * KIB, 56 * KIB, 56 * KIB),
-        ("sample", "all-gather@tp"): (1, 384, 336, 336),
     },
     # t = 8·256 = 2048: 16 MiB, 2·1/2 on the wire.  Three hops of 2·2048·4·128·2 = 4 MiB.  Winners 2·8·6 = 96 · 1/2 on
     # one of four ranks; ids 8·4 · 3/4.
@@ -83,23 +54,6 @@ TABLES = {
         ("embed", "all-reduce@tp"): (1, 64 * KIB, 64 * KIB, 64 * KIB),
         ("sample", "all-gather@tp"): (1, 96, 48, 48),
     },
-    # B_local = 4, t = 4·512: 16 MiB.  One hop of 2·2048·4·128·2.  Winners 2·4·6 = 48 · 1/2 on half; ids 4·4 · 1/2.
-    (LLAMA, "dp2cp2tp2", 8, 1, "prefill"): {
-        ("layer.attention.core", "collective-permute@cp"): (32, 4 * MIB, 4 * MIB, 128 * MIB),
-        ("layer.attention.out", "all-reduce@tp"): (32, 16 * MIB, 16 * MIB, 512 * MIB),
-        ("layer.mlp.down", "all-reduce@tp"): (32, 16 * MIB, 16 * MIB, 512 * MIB),
-        ("embed", "all-reduce@tp"): (1, 16 * MIB, 16 * MIB, 16 * MIB),
-        ("sample", "all-gather@tp"): (1, 48, 12, 12),
-        ("pipeline.collect", "collective-broadcast@cp"): (1, 16, 8, 8),
-    },
-    # Merged: 4·16·130·4 = 33,280 · 2·1/2.
-    (LLAMA, "dp2cp2tp2", 8, 1, "decode"): {
-        ("layer.attention.core", "all-reduce@cp"): (32, 33_280, 33_280, 1_064_960),
-        ("layer.attention.out", "all-reduce@tp"): (32, 32 * KIB, 32 * KIB, MIB),
-        ("layer.mlp.down", "all-reduce@tp"): (32, 32 * KIB, 32 * KIB, MIB),
-        ("embed", "all-reduce@tp"): (1, 32 * KIB, 32 * KIB, 32 * KIB),
-        ("sample", "all-gather@tp"): (1, 48, 24, 24),
-    },
     # t = 8·512/4 = 1024: 8 MiB; 16 layers · 4.  A hop of 2·1024·4·128·2 = 2 MiB.  embed 32 MiB on half.  Winners
     # 2·8·6 · 1/2 on a quarter; ids 32 from a quarter, then 32 · 1/2 on half.
     (LLAMA, "pp2cp2tp2", 8, 4, "prefill"): {
@@ -111,28 +65,6 @@ TABLES = {
         ("sample", "all-gather@tp"): (1, 96, 12, 12),
         ("pipeline.collect", "collective-permute@pp"): (1, 32, 8, 8),
         ("pipeline.collect", "collective-broadcast@cp"): (1, 32, 8, 8),
-    },
-    # t = 2 on every rank: 16 KiB.  Merged: 2·16·130·4 = 16,640.  Whoever is on the last stage chooses: half.
-    (LLAMA, "pp2cp2tp2", 8, 4, "decode"): {
-        ("layer.attention.core", "all-reduce@cp"): (64, 16_640, 16_640, 1_064_960),
-        ("layer.attention.out", "all-reduce@tp"): (64, 16 * KIB, 16 * KIB, MIB),
-        ("layer.mlp.down", "all-reduce@tp"): (64, 16 * KIB, 16 * KIB, MIB),
-        ("embed", "all-reduce@tp"): (1, 64 * KIB, 32 * KIB, 32 * KIB),
-        ("pipeline.shift", "collective-permute@pp"): (4, 16 * KIB, 8 * KIB, 32 * KIB),
-        ("sample", "all-gather@tp"): (1, 96, 24, 24),
-        ("pipeline.collect", "collective-permute@pp"): (1, 32, 16, 16),
-    },
-    # t = 8·512 = 4096: 32 MiB, 3/4.  A hop of 2·4096·2·128·2 = 4 MiB.  The head: 64 KiB · 3/4 on half of the ranks.
-    (LLAMA, "cp2tp4+sp", 8, 1, "prefill"): {
-        ("layer.attention.qkv", "all-gather@tp"): (32, 32 * MIB, 24 * MIB, 768 * MIB),
-        ("layer.attention.core", "collective-permute@cp"): (32, 4 * MIB, 4 * MIB, 128 * MIB),
-        ("layer.attention.out", "reduce-scatter@tp"): (32, 32 * MIB, 24 * MIB, 768 * MIB),
-        ("layer.mlp.up", "all-gather@tp"): (32, 32 * MIB, 24 * MIB, 768 * MIB),
-        ("layer.mlp.down", "reduce-scatter@tp"): (32, 32 * MIB, 24 * MIB, 768 * MIB),
-        ("embed", "reduce-scatter@tp"): (1, 32 * MIB, 24 * MIB, 24 * MIB),
-        ("head", "all-gather@tp"): (1, 65_536, 24_576, 24_576),
-        ("sample", "all-gather@tp"): (1, 192, 72, 72),
-        ("pipeline.collect", "collective-broadcast@cp"): (1, 32, 16, 16),
     },
     # B_local = 2, t = 2048: 16 MiB.  C = ⌈1.25·2·1024/8⌉ = 320; 2 groups · 8 · 320 · 8 KiB = 40 MiB, 3/4: 30 MiB.
     (MIXTRAL, "tp2ep4", 8, 1, "prefill"): {
@@ -152,27 +84,11 @@ TABLES = {
         ("embed", "all-reduce@tp"): (1, 16 * KIB, 16 * KIB, 16 * KIB),
         ("sample", "all-gather@tp"): (1, 24, 12, 12),
     },
-    # One sequence a device: 8 · 320 · 8 KiB = 20 MiB, 3/4: 15 MiB
-    (MIXTRAL, "dp2ep4", 8, 1, "prefill"): {
-        ("layer.moe.dispatch", "all-to-all@ep"): (32, 20 * MIB, 15 * MIB, 480 * MIB),
-        ("layer.moe.combine", "all-to-all@ep"): (32, 20 * MIB, 15 * MIB, 480 * MIB),
-    },
-    # One token a device, with a place at each of 8 experts
-    (MIXTRAL, "dp2ep4", 8, 1, "decode"): {
-        ("layer.moe.dispatch", "all-to-all@ep"): (32, 64 * KIB, 48 * KIB, 1536 * KIB),
-        ("layer.moe.combine", "all-to-all@ep"): (32, 64 * KIB, 48 * KIB, 1536 * KIB),
-    },
     # B_local = 4, one sequence a microbatch: 20 MiB, 16·4 times.  Shift: 8 MiB from half; ids 4·4 from half.
     (MIXTRAL, "pp2ep4", 16, 4, "prefill"): {
         ("layer.moe.dispatch", "all-to-all@ep"): (64, 20 * MIB, 15 * MIB, 960 * MIB),
         ("layer.moe.combine", "all-to-all@ep"): (64, 20 * MIB, 15 * MIB, 960 * MIB),
         ("pipeline.shift", "collective-permute@pp"): (4, 8 * MIB, 4 * MIB, 16 * MIB),
-        ("pipeline.collect", "collective-permute@pp"): (1, 16, 8, 8),
-    },
-    (MIXTRAL, "pp2ep4", 16, 4, "decode"): {
-        ("layer.moe.dispatch", "all-to-all@ep"): (64, 64 * KIB, 48 * KIB, 3 * MIB),
-        ("layer.moe.combine", "all-to-all@ep"): (64, 64 * KIB, 48 * KIB, 3 * MIB),
-        ("pipeline.shift", "collective-permute@pp"): (4, 8 * KIB, 4 * KIB, 16 * KIB),
         ("pipeline.collect", "collective-permute@pp"): (1, 16, 8, 8),
     },
     # B_local = 2, t = 2048: 16 MiB · 1/2; the tokens of a layer are gathered for the router and its experts.
@@ -193,16 +109,6 @@ TABLES = {
         ("layer.moe.dispatch", "all-to-all@ep"): (32, 20 * MIB, 15 * MIB, 480 * MIB),
         ("layer.moe.combine", "all-to-all@ep"): (32, 20 * MIB, 15 * MIB, 480 * MIB),
         ("pipeline.collect", "collective-broadcast@cp"): (1, 8, 4, 4),
-    },
-    # Qwen3-30B-A3B: 48 layers, D = 2048, 8 of 128 experts: C = ⌈1.25·8·1024/128⌉ = 80; 128 · 80 · 4 KiB = 40 MiB.
-    (QWEN, "dp2ep4", 8, 1, "prefill"): {
-        ("layer.moe.dispatch", "all-to-all@ep"): (48, 40 * MIB, 30 * MIB, 1440 * MIB),
-        ("layer.moe.combine", "all-to-all@ep"): (48, 40 * MIB, 30 * MIB, 1440 * MIB),
-    },
-    # One token: a place at each of 128 experts, 128 · 4 KiB
-    (QWEN, "dp2ep4", 8, 1, "decode"): {
-        ("layer.moe.dispatch", "all-to-all@ep"): (48, 512 * KIB, 384 * KIB, 18 * MIB),
-        ("layer.moe.combine", "all-to-all@ep"): (48, 512 * KIB, 384 * KIB, 18 * MIB),
     },
     # 24 layers, D = 2048, 4 of 60 experts beside a shared feed-forward.  t = 4096: 16 MiB · 2·1/2.
     # C = ⌈1.25·4·1024/60⌉ = ⌈85.3⌉ = 86; 4 · 60 · 86 · 4096 = 84,541,440 · 1/2.  Winners 2·4·6 = 48.
