@@ -22,7 +22,8 @@ def collective(axes, step_wire_bytes, phase="prefill", **more):
 
 
 def test_volume_of_a_device_of_all_devices_and_of_a_token(tmp_path):
-    rows = [collective("tp", 100), collective("tp", 20), collective("pp", 8), collective("tp", 120, "decode")]
+    first = collective("tp", 100, executions=5, inherent_bytes=60, inflated_bytes=30, induced_bytes=10)
+    rows = [first, collective("tp", 20), collective("pp", 8), collective("tp", 120, "decode")]
     unknown = collective("tp", None, executions=None, inherent_bytes=None)
     run = write_run(tmp_path / "run", batch=8, seq=128, tables={"collectives": [*rows, unknown]})
     columns = ("phase", "axes", "step_wire_bytes", "all_devices_wire_bytes", "wire_bytes_per_token", "unknown_rows")
@@ -31,6 +32,8 @@ def test_volume_of_a_device_of_all_devices_and_of_a_token(tmp_path):
         ("prefill", "pp", 8, 64, 0.0625, 0),
         ("decode", "tp", 120, 960, 120, 0),  # 8 tokens
     ]
+    columns = ("executions", "inherent_bytes", "inflated_bytes", "induced_bytes")
+    assert answer("volume-by-axis", run, *columns) == [(6, 60, 30, 30), (1, 0, 0, 8), (1, 0, 0, 120)]
 
 
 def communication(device, step, axes, start_ns, stop_ns):
@@ -123,7 +126,8 @@ def test_plans_are_ranked_by_each_framework_s_step(tmp_path):
 def test_what_a_framework_adds_is_told_in_bytes_of_a_token_and_in_avoidable_time(tmp_path):
     program = {"phase": "decode", "arm": "torchxla", "cell": "tpu"}
     totals = [
-        {**program, "is_default": True, "wire_bytes": 5, "framework_induced_bytes": 4},
+        {**program, "is_default": True, "wire_bytes": 5, "framework_induced_bytes": 4, "common_bytes": 1,
+         "asked_bytes": 2, "emitted_over_inherent": 2.5},
         {**program, "cell": "tpu+einsum", "is_default": False, "wire_bytes": 1, "framework_induced_bytes": None},
     ]
     whole = {**program, "source": "modelled", "split_by": "all", "part": "", "step_ns": 50.0, "exposed_ns": 9.0}
@@ -137,6 +141,8 @@ def test_what_a_framework_adds_is_told_in_bytes_of_a_token_and_in_avoidable_time
         ("tpu", 4, 50, 9, 7),  # 4 bytes of each of 8 devices, 8 tokens
         ("tpu+einsum", None, None, None, None),
     ]
+    columns = ("wire_bytes", "asked_bytes", "common_bytes", "emitted_over_inherent")
+    assert answer("framework-induced", run, *columns) == [(5, 2, 1, 2.5), (1, None, None, None)]
 
 
 def test_the_bubble_of_stages_is_their_mean(tmp_path):
