@@ -87,7 +87,7 @@ class Loop:
     name: str
     trip_count: int | None
     note: str = ""
-    """What else the text says of the count, where it contradicts itself."""
+    """Why the count is not believed, where the text gives two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

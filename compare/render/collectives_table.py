@@ -54,16 +54,8 @@ def print_rows(
         out.print(Text(LEGEND, style="dim"))
     for line in (*kind_lines(rows), *training_lines(rows)):
         out.print(Text(line, no_wrap=True))
-    for line in (
-        f"{total_line(rows)} {how}".rstrip(),
-        *(f"Note: {plain(note)}." for note in (*notes, *_loop_notes(rows))),
-    ):
+    for line in (f"{total_line(rows)} {how}".rstrip(), *(f"Note: {plain(note)}." for note in notes)):
         out.print(Text(line), soft_wrap=True)
-
-
-def _loop_notes(rows: Sequence[Collective]) -> list[str]:
-    """Of each loop around them whose text gives two counts."""
-    return list(dict.fromkeys(f"the loop {loop.name}: {loop.note}" for row in rows for loop in row.loops if loop.note))
 
 
 def compiled_text(compiled: str) -> str:

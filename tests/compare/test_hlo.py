@@ -134,57 +134,6 @@ def test_without_json_it_is_a_table_of_at_most_100_columns(file, capsys):
     assert printed.rstrip().endswith("1 collective moves 600 B a step, mean over devices.")
 
 
-LOOP = """HloModule m, num_partitions=2
-
-body {
-  carry = (s32[], f32[8], s32[]) parameter(0)
-  i = s32[] get-tuple-element(carry), index=0
-  x = f32[8]{0} get-tuple-element(carry), index=1
-  end = s32[] get-tuple-element(carry), index=2
-  one = s32[] constant(1)
-  next = s32[] add(i, one)
-  moved = f32[8]{0} collective-permute(x), channel_id=1, source_target_pairs={{0,1},{1,0}}
-  ROOT out = (s32[], f32[8], s32[]) tuple(next, moved, end)
-}
-
-condition {
-  carry.1 = (s32[], f32[8], s32[]) parameter(0)
-  j = s32[] get-tuple-element(carry.1), index=0
-  end.1 = s32[] get-tuple-element(carry.1), index=2
-  ROOT go = pred[] compare(j, end.1), direction=LT
-}
-
-ENTRY main {
-  p = f32[8]{0} parameter(0)
-  zero = s32[] constant(0)
-  six = s32[] constant(6)
-  first = (s32[], f32[8], s32[]) tuple(zero, p, six)
-  ROOT w = (s32[], f32[8], s32[]) while(first), condition=condition, body=body, \
-backend_config={"known_trip_count":{"n":"5"}}
-}
-"""
-"""A loop of six trips, of which the compiler says that there are five."""
-
-
-@pytest.mark.parametrize(
-    ("end", "times", "note"),
-    [
-        ("constant(6)", "6 ×", "condition and body say 6 trips, its known_trip_count says 5; 6 are counted"),
-        ("parameter(1)", "5 × by the compiler's word", ""),
-    ],
-)  # fmt: skip
-def test_the_compiler_s_word_on_a_loop_is_said_to_be_its_word(tmp_path, capsys, end, times, note):
-    (path := tmp_path / "loop.hlo").write_text(LOOP.replace("constant(6)", end))
-    assert main([str(path)]) == 0
-    words = capsys.readouterr().out.split()
-    assert note in " ".join(words)
-    assert bool(note) == ("Note:" in words)
-    assert set(times.split()) <= set(words)
-    main([str(path), "--json"])
-    (row,) = json.loads(capsys.readouterr().out)
-    assert (row["executions"], row["executions_are"]) == ((6, "exact") if note else (5, "stated"))
-
-
 def run(*words):
     return subprocess.run([sys.executable, "-m", "compare.hlo", *map(str, words)], capture_output=True, text=True)
 

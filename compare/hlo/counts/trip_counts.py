@@ -16,8 +16,7 @@ from compare.hlo.dataflow.dataflow import Value, find_computed, is_carry
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import Array, element
 
-_KNOWN = re.compile(r'known_trip_count\\*"?\s*:\s*\{\s*\\*"?n\\*"?\s*:\s*\\*"?(\d+)')
-"""In JSON, or in a quoted string of it, as older programs have it."""
+_KNOWN = re.compile(r'"?known_trip_count"?\s*:\s*\{\s*"?n"?\s*:\s*"?(\d+)"?')
 _TURNED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
 
 
@@ -48,7 +47,7 @@ class TripCounts:
     def __init__(self, values: Values):
         self._values = values
         self.notes: dict[tuple[CallContext, Instruction], str] = {}
-        """What the compiler says of a loop's count, where condition and body say another."""
+        """Why a count was rejected."""
         self.stated: set[tuple[CallContext, Instruction]] = set()
         """Loops whose count is the compiler's word alone: condition and body do not tell it."""
         self._counts: dict[tuple[CallContext, Instruction], int | None] = {}
@@ -62,7 +61,7 @@ class TripCounts:
         return self._counts[key]
 
     def _read(self, frame: CallContext, loop: Instruction) -> int | None:
-        """The count of condition and body, which are what runs; else what the compiler states."""
+        """The count of condition and body, else what the compiler states; None where the two contradict each other."""
         count = self._count(frame, loop)
         known = _KNOWN.search(loop.attributes.get("backend_config", ""))
         if known is None:
@@ -71,9 +70,8 @@ class TripCounts:
             self.stated.add((frame, loop))
             return int(known[1]) if len(known[1]) < MOST_DIGITS else None
         if (known[1].lstrip("0") or "0") != str(count):
-            self.notes[frame, loop] = (
-                f"condition and body say {count:,} trips, its known_trip_count says {known[1]}; {count:,} are counted"
-            )
+            self.notes[frame, loop] = f"backend_config says {known[1]} trips, condition and body say {count}"
+            return None
         return count
 
     def _count(self, frame: CallContext, loop: Instruction) -> int | None:
