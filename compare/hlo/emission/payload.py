@@ -1,6 +1,7 @@
 """The payload of a collective, and the bytes that each device sends."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -121,7 +122,9 @@ def sent_bytes(
     """
     sent = [Fraction(0)] * num_devices
     if kind == "collective-permute":
-        windows, pairs = windows or (payload,), [0] * num_devices
+        pairs, most = [0] * num_devices, max(Counter(source for source, _ in groups).values(), default=0)
+        if not windows or len(windows) > most:  # not one for each pair of some device: each pair moves them all
+            windows = (payload,)
         for source, target in groups:
             sent[source] += windows[pairs[source] % len(windows)] if source != target else 0
             pairs[source] += 1

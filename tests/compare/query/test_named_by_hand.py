@@ -126,8 +126,15 @@ def test_plans_are_ranked_by_each_framework_s_step(tmp_path):
 def test_what_a_framework_adds_is_told_in_bytes_of_a_token_and_in_avoidable_time(tmp_path):
     program = {"phase": "decode", "arm": "torchxla", "cell": "tpu"}
     totals = [
-        {**program, "is_default": True, "wire_bytes": 5, "framework_induced_bytes": 4, "common_bytes": 1,
-         "asked_bytes": 2, "emitted_over_inherent": 2.5},
+        {
+            **program,
+            "is_default": True,
+            "wire_bytes": 5,
+            "framework_induced_bytes": 4,
+            "common_bytes": 1,
+            "asked_bytes": 2,
+            "emitted_over_inherent": 2.5,
+        },
         {**program, "cell": "tpu+einsum", "is_default": False, "wire_bytes": 1, "framework_induced_bytes": None},
     ]
     whole = {**program, "source": "modelled", "split_by": "all", "part": "", "step_ns": 50.0, "exposed_ns": 9.0}

@@ -127,3 +127,8 @@ def test_a_sum_that_unpacks_smaller_numbers_carries_these(reduction, carried):
 def test_a_collective_that_carries_nothing_is_refused():
     with pytest.raises(ValueError, match=r"line 4: all-reduce carries no array"):
         payload("token[] all-reduce(p0)", "all-reduce", shapes=("token[]",))
+
+
+def test_where_no_device_has_as_many_pairs_as_windows_each_pair_moves_them_all():
+    assert sent_bytes("collective-permute", ((0, 1), (1, 2), (2, 0)), 30, 3, windows=(10, 20)) == (30, 30, 30)
+    assert sent_bytes("collective-permute", ((0, 1), (0, 2), (1, 2)), 30, 3, windows=(10, 20)) == (30, 10, 0)
