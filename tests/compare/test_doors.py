@@ -122,7 +122,7 @@ WRONG_RUNS = [
     (("--timeout", "nan"), "'nan' is no number of seconds"),
     (("--timeout", "inf"), "'inf' is no number of seconds"),
     (("--timeout", "soon"), "'soon' is no number of seconds"),
-    (("--arm", "jax,jax"), "arm 'jax' is named twice in --arm jax,jax"),
+    (("--arm", "jax,jax"), "framework 'jax' is named twice in --framework jax,jax"),
     (("--arm", ""), "no arm was named; choose from jax, torchxla"),
     (("--arm", "jax,"), "unknown arm ''; choose from jax, torchxla"),
 ]
