@@ -23,8 +23,15 @@ DEFINED = re.compile(r"\n *+(?:ROOT +)?+%([A-Za-z0-9_.\-]++) = ")
 _COMMENT = re.compile(r"/\*(?!index=\d+\*/)")
 """The begin of a comment that XLA's printer does not write: it may stand between any two words."""
 _COMMENT_OR_STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*+\"|/\*.*?\*/", re.DOTALL)
-_RECOVERY = re.compile(r", origin_recovery_table=\{(?:[^\"{}]|\"(?:[^\"\\]|\\.)*+\"|\{[^{}]*\})*+\}([^\n]*)", re.DOTALL)
-"""A table of the header, over several lines, with whole modules in quotes; and what follows it on its last line."""
+_WORD = r'[^"{}]|"(?:[^"\\]|\\.)*+"'
+_RECOVERY = (
+    re.compile(r", origin_recovery_table=\{\n(?: [^\n]*\n|\n)*+\}([^\n]*)"),  # XLA indents all of it but its end
+    re.compile(rf", origin_recovery_table=\{{(?:{_WORD}|\{{(?:{_WORD}|\{{[^{{}}]*\}})*+\}})*+\}}([^\n]*)", re.DOTALL),
+)
+"""A table of the header, over several lines, with whole modules in quotes; and what follows it on its last line.
+
+XLA's printer puts no backslash before the quotes in those modules, and its parser wants them.
+"""
 _VISIBLE = re.compile(r"[^\n]")
 _HEADER = "HloModule "
 MOST_LETTERS, MOST_LINES = 1 << 27, 1 << 20
@@ -105,7 +112,7 @@ def _without_recovery_table(text: str) -> str:
     """The header without its table of modules that recover original values; line breaks are kept."""
     begin = text.find(_HEADER)
     at = text.find(", origin_recovery_table=", begin, text.find("\n", begin))
-    table = _RECOVERY.match(text, at) if at > 0 else None
+    table = next(filter(None, (form.match(text, at) for form in _RECOVERY)), None) if at > 0 else None
     if table is None:
         return text
     return text[: table.start()] + table[1] + "\n" * table[0].count("\n") + text[table.end() :]

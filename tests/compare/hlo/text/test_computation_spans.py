@@ -89,10 +89,20 @@ RECOVERY = """HloModule m, origin_recovery_table={
 }, num_partitions=2"""
 
 
-def test_modules_that_recover_values_are_no_part_of_the_program():
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ("", ""),
+        ('{"orig"} : {"orig__0"}', '{"orig" {0}} : {"orig__0" {1,0}}'),  # elements of tuples
+        ("parameter(0)", 'parameter(0), metadata={op_name="f{g"}'),  # as XLA prints it, without a backslash
+        ("parameter(0)", r"parameter(0), metadata={op_name=\"f{g\"}"),  # as XLA reads it
+        ("\n}, num_partitions", "\n  }, num_partitions"),
+    ],
+)
+def test_modules_that_recover_values_are_no_part_of_the_program(was, now):
     """They stand in the header, each in quotes, with computations of their own."""
     _, _, rest = TEXT.partition("\n")
-    found = find_spans(RECOVERY + "\n" + rest)
+    found = find_spans(RECOVERY.replace(was, now, 1) + "\n" + rest)
     assert found.header.attributes == {"num_partitions": "2"} == find_spans(TEXT).header.attributes
     assert [(span.name, span.first - 11, span.names) for span in found.spans] == [
         (span.name, span.first, span.names) for span in find_spans(TEXT).spans
