@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from compare.cli.hlo import main
+from compare.hlo.text.errors import HloError
 from compare.profile.xplane.reader import read_file
 from compare.run.errors import WorkError
 from compare.timeline.errors import TimingError
@@ -59,6 +60,14 @@ def test_a_serialized_module_has_the_rows_of_its_text(file, tmp_path, capsys, is
     assert shown[0] == shown[1]
     with pytest.raises(TimingError, match="a serialized HLO module, and no profile"):
         read_file(path)
+
+
+def test_what_belongs_to_the_other_command_is_called_by_its_name(file, tmp_path):
+    with pytest.raises(TimingError, match=r"HLO text, and no profile; python -m compare\.hlo FILE"):
+        read_file(file)
+    (profile := tmp_path / "host.xplane.pb").write_bytes(b"\x0a\x0e\x12\x09/host:CPU\x08\xff\x01")
+    with pytest.raises(HloError, match=r"16 bytes without a computation; a profile is read by .* compare\.trace"):
+        main([str(profile)])
 
 
 def test_json_is_a_list_of_rows(file, capsys):

@@ -85,7 +85,7 @@ def _result(item: Instruction) -> Shape:
         return shape
     at = 0 if item.opcode == "recv" else 1
     if isinstance(shape, Array) or len(shape) <= at:
-        raise item.error(f"a {item.opcode} without the tuple of its buffers")
+        raise item.error(f"{item.opcode} without the tuple of its buffers")
     return shape[at]
 
 

@@ -114,7 +114,10 @@ def _module_bytes(data: bytes) -> bytes:
         except DecodeError:
             if candidate is data:
                 raise
-    raise HloError(f"not a serialized HLO module: {len(data)} bytes without a computation")
+    raise HloError(
+        f"not a serialized HLO module: {len(data):,} bytes without a computation; a profile is read by python -m "
+        "compare.trace"
+    )
 
 
 def _with_groups_where_xla_reads_them(module: Message) -> bytes:

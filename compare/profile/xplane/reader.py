@@ -68,6 +68,8 @@ def _unpacked(data: bytes) -> bytes:
         raise TimingError("the file is empty, where an xplane.pb was expected")
     if data.lstrip()[:1] in (b"{", b"["):
         raise TimingError("JSON, as trace.json.gz is, which leaves out much; give the xplane.pb beside it")
+    if data.lstrip().startswith(b"HloModule "):
+        raise TimingError("HLO text, and no profile; python -m compare.hlo FILE shows its collectives")
     return data
 
 
