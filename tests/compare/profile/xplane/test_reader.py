@@ -157,7 +157,7 @@ def test_every_cut_is_one_line(tmp_path):
         (b'{"traceEvents": []}', "trace.json.gz"),
         (b"\x1f\x8b\x08\x00", "cut or damaged"),
         (data(4, "host"), "no profile of XLA"),
-        (b"HloModule m\n\nENTRY e {}\n", "no profile of XLA"),
+        (b"HloModule m\n\nENTRY e {}\n", "HLO text, and no profile; python -m compare.hlo FILE"),
     ],
 )
 def test_what_is_no_profile_is_refused_in_one_line(tmp_path, content, words):
