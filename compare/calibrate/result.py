@@ -122,7 +122,7 @@ def _products_note(windows: Windows, time: Part) -> list[str]:
     if "matrix_flops_per_s" not in {each.name for each in time.estimates} or (windows.table[ESTIMATED] > 0).any():
         return []
     return [
-        f"without the column {ESTIMATED} cycle_factor is not fitted, by which a report's products last; "
+        f"without the column {ESTIMATED} cycle_factor is not fitted, by which a report's matmuls last; "
         "matrix_flops_per_s is of kernels whose author states their FLOPs"
     ]
 

@@ -9,7 +9,8 @@ from compare.simulate.request import Request
 
 def list_lines(request: Request, answer: Answer) -> Iterator[str]:
     """The number first, then the machine and the parts of the way."""
-    what = request.collective.kind if request.collective else f"{len(request.messages)} messages"
+    count = len(request.messages)
+    what = request.collective.kind if request.collective else f"{count} message{'' if count == 1 else 's'}"
     if answer.as_astra_sim:
         backend = "congestion-aware" if request.aware else "congestion-unaware"
         yield f"{int(answer.total):,} cycles of 1 ns: {what} by ASTRA-sim's rules ({backend})"
@@ -26,7 +27,7 @@ def list_lines(request: Request, answer: Answer) -> Iterator[str]:
         for each in passes:
             yield (
                 f"  {each.kind} in dim {each.dim}, {each.algorithm}: {each.num_bytes:,.0f} bytes a rank, "
-                f"{each.steps} steps, {each.ns:,.1f} ns"
+                f"{each.steps} step{'' if each.steps == 1 else 's'}, {each.ns:,.1f} ns"
             )
     if answer.arrivals and request.machine.launch_ns and not answer.as_astra_sim:
         yield f"  each with a launch of {request.machine.launch_ns:,.1f} ns"

@@ -61,7 +61,7 @@ def test_the_passes_of_greedy_are_those_that_are_played(capsys):
     main(list(words))
     lines = capsys.readouterr().out.splitlines()[2:]
     assert lines[0] == lines[4] == "  1 of 2 chunks, among the others:"
-    assert lines[5] == "  reduce-scatter in dim 1, ring: 800 bytes a rank, 1 steps, 400.0 ns"
+    assert lines[5] == "  reduce-scatter in dim 1, ring: 800 bytes a rank, 1 step, 400.0 ns"
 
 
 def test_messages_of_several_sizes(capsys):

@@ -206,7 +206,7 @@ def _by_astra_sim(subject: Subject, request: GraphRequest) -> tuple[dict[str, ob
     }  # fmt: skip
     tick = "1 ps" if subject.tick_ps == 1 else "1 ns"
     line = (
-        f"{cycles:,} cycles of {tick}, {exposed:,} of them exposed ({us[0]:,.1f} us, {us[1]:,.1f} us): "
+        f"{cycles:,} cycles of {tick}, {exposed:,} of them exposed ({us[0]:,.1f} µs, {us[1]:,.1f} µs): "
         f"{subject.name}, {subject.graph.num_ranks} ranks by ASTRA-sim's rules ({backend})"
     )
     return answer, line

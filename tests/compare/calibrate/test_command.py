@@ -197,4 +197,4 @@ def test_units_off_by_a_thousand_are_a_warning_by_name(tmp_path, capsys):
 
 def test_products_without_estimates_say_what_is_not_fitted(tmp_path, capsys):
     said, _ = fit_csv(tmp_path, capsys, HAND)
-    assert "note: without the column estimated_s cycle_factor is not fitted, by which a report's products last" in said
+    assert "note: without the column estimated_s cycle_factor is not fitted, by which a report's matmuls last" in said

@@ -62,7 +62,7 @@ def test_what_is_printed(capsys):
     words = [str(EXAMPLE), "--as", "astra-sim", "--arm", "jax", "--phase", "decode", "--cell", "tpu"]
     assert main(words) == 0
     assert capsys.readouterr().out == (
-        "19,745,889,368 cycles of 1 ps, 569,006,368 of them exposed (19,745.9 us, 569.0 us): jax/decode/tpu, 8 ranks "
+        "19,745,889,368 cycles of 1 ps, 569,006,368 of them exposed (19,745.9 µs, 569.0 µs): jax/decode/tpu, 8 ranks "
         "by ASTRA-sim's rules (congestion-unaware)\n"
         "machine: ring of 2 (37.3 GB/s, 465.67 ns) × ring of 4 (37.3 GB/s, 465.67 ns)\n"
     )
