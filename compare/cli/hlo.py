@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.json:
         print_json(readings_to_json(readings, order=order, times=times))
     else:
-        print_readings(readings, order=order, times=times)
+        print_readings(readings, order=order, times=times, unfolded=options.all)
     if not is_run and not is_saved(Path(options.file)):
         hint_axes(options, [row.axes for row in readings[0].rows])
     return 0
@@ -71,5 +71,8 @@ def _parser() -> Parser:
         "--sort", choices=("program", "step"),
         help="order of the rows: as in the program, or most bytes of a step first (default with --time)",
     )  # fmt: skip
+    parser.add_argument(
+        "--all", action="store_true", help="each row by itself: three and more that are alike are one line"
+    )
     parser.add_argument("--json", action="store_true", help="print the rows as JSON, of a run folder by program")
     return parser

@@ -9,10 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from compare.hlo.collective import Collective
-from compare.hlo.scope_key import path_of
+from compare.render.folded_rows import FOLDED, fold_rows
 from compare.render.terminal import console
 from compare.render.training_parts import training_lines
-from compare.render.units import exact_text, times_text
+from compare.render.units import exact_text
 from meshes.process.one_line import plain
 
 INFERRED = "≈"
@@ -26,32 +26,35 @@ _HEADINGS = (
 
 
 def print_rows(
-    rows: Sequence[Collective], *, how: str = "", notes: Sequence[str] = (), out: Console | None = None
-) -> None:
-    """Print each row with its bytes per step, its names and its source line, then the totals.
+    rows: Sequence[Collective], *, how: str = "", notes: Sequence[str] = (), unfolded: bool = False,
+    each: str = "--all shows each", out: Console | None = None,
+) -> None:  # fmt: skip
+    """Print the rows with their bytes per step, their names and their source line, then the totals.
 
-    how: text behind the totals; notes: printed below them.
+    how: text behind the totals; notes: printed below them; unfolded: rows that are alike each by itself, else in one
+    line, with where `each` of them is to be seen.
     """
     table = Table(box=None, pad_edge=False, padding=(0, 1))
     for heading, justify in _HEADINGS:
         table.add_column(heading, justify="left" if justify == "left" else "right", overflow="fold")
-    for row in rows:
+    folded = fold_rows(rows, unfolded=unfolded)
+    for entry in folded:
+        row = entry.first
         names = Text(_mark_inferred(row, "scope", plain(row.scope)))
-        if path := plain(path_of(row)):
+        if path := plain(entry.path):
             names.append("\n" + _path(_mark_inferred(row, "op_name", path)), style="dim")
         network = "" if row.network == "ici" else f", {row.network}"
         source = [_mark_inferred(row, "source_line", short_source(row.source_line))] if row.source_line else []
-        more = [f"{row.name}, {row.dtype}, {row.form}{network}", ", ".join([*source, f"line {row.line}"])]
+        more = [f"{entry.name}, {row.dtype}, {row.form}{network}", ", ".join([*source, f"line {row.line}"])]
         what = Text(plain(f"{row.kind} over {row.axes}"))
         what.append("".join(f"\n{plain(line)}" for line in more), style="dim")
-        amounts = f"{exact_text(row.payload_bytes)}\n{exact_text(row.wire_bytes)}"
-        table.add_row(
-            names, what, times_text(row.executions, row.executions_are), amounts, exact_text(row.step_wire_bytes)
-        )
+        table.add_row(names, what, entry.times, f"{entry.payload}\n{entry.wire}", exact_text(entry.step_wire_bytes))
     out = out or console()
     out.print(table)
     if any(row.inferred for row in rows):
         out.print(Text(LEGEND, style="dim"))
+    if any(entry.is_folded for entry in folded):
+        out.print(Text(f"{FOLDED}; {each}.", style="dim"), soft_wrap=True)
     for line in (*kind_lines(rows), *training_lines(rows)):
         out.print(Text(line, no_wrap=True))
     for line in (f"{total_line(rows)} {how}".rstrip(), *(f"Note: {plain(note)}." for note in notes)):

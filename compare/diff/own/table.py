@@ -122,7 +122,9 @@ class Table:
 
     def __str__(self) -> str:
         return print_to_text(
-            lambda out: print_rows(self._shown, how=compiled_text(self.compiled), notes=self.notes, out=out)
+            lambda out: print_rows(
+                self._shown, how=compiled_text(self.compiled), notes=self.notes, each="`rows` has each", out=out
+            )
         )
 
     __repr__ = __str__

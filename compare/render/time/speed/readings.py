@@ -10,12 +10,18 @@ from compare.user_program.readings import Reading
 from compare.user_program.step_time import StepTime
 
 
-def print_readings(readings: Sequence[Reading], *, order: str, times: Mapping[str, StepTime]) -> None:
-    """Print each program's rows in this order (`collective.ORDERS`), and its step where `times` has one, by name."""
+def print_readings(
+    readings: Sequence[Reading], *, order: str, times: Mapping[str, StepTime], unfolded: bool = False
+) -> None:
+    """Print each program's rows in this order (`collective.ORDERS`), and its step where `times` has one, by name.
+
+    unfolded: rows that are alike each by itself.
+    """
     for reading in readings:
         if reading.name:
             print(f"{reading.name}:")
-        print_rows(sort_rows(reading.rows, by=order), how=compiled_text(reading.compiled), notes=reading.notes)
+        rows = sort_rows(reading.rows, by=order)
+        print_rows(rows, how=compiled_text(reading.compiled), notes=reading.notes, unfolded=unfolded)
         if reading.name in times:
             print()
             print_step(times[reading.name])

@@ -58,6 +58,7 @@ def _point(browser: Any, program: int, lane: int, ns: float, *, talk: bool = Tru
     across = (ns - begin) / (end - begin) * canvas.size["width"] - canvas.size["width"] / 2
     down = TOP + lane * rows[2] + (rows[0] + rows[1] / 2 if talk else rows[0] / 2) - canvas.size["height"] / 2
     ActionChains(browser).move_to_element_with_offset(canvas, round(across), round(down)).perform()
+    _settle(browser)
     tip = browser.find_element("css selector", ".stage .tip")
     return tip.text.splitlines() if tip.is_displayed() else []
 
@@ -71,6 +72,12 @@ def _wheel(browser: Any, program: int, delta: int) -> None:
     left = -(canvas.size["width"] // 2) + 1
     ActionChains(browser).move_to_element_with_offset(canvas, left, 0).perform()
     ActionChains(browser).scroll_from_origin(ScrollOrigin.from_element(canvas, left, 0), 0, delta).perform()
+    _settle(browser)
+
+
+def _settle(browser: Any) -> None:
+    """Wait until the page has drawn what it was told: events of a loaded machine come late."""
+    browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
 
 
 def _press(browser: Any, *keys: str) -> None:
@@ -299,10 +306,8 @@ def test_a_wait_for_a_local_copy_is_told_apart_from_compute(browser: Any, tmp_pa
     place = tmp_path / "report.html"
     place.write_text(text.replace(found[2], json.dumps(data).replace("<", "\\u003c")), encoding="utf-8")
     open_page(browser, place, width=1400)
-    browser.execute_async_script(
-        "document.getElementById('strips').scrollIntoView();"
-        "requestAnimationFrame(() => requestAnimationFrame(arguments[0]))"
-    )
+    browser.execute_script("document.getElementById('strips').scrollIntoView()")
+    _settle(browser)
     _wheel(browser, 0, -2000)
     assert _point(browser, 0, 0, 100 * US, talk=False)[0] == "waits for a local copy, 200 µs"
     assert _point(browser, 0, 0, 225 * US, talk=False)[0].startswith("compute, 50")
