@@ -21,17 +21,22 @@ class Program(bytes):
     """What is not as it looks: the table shows it."""
 
 
-def start(*, num_devices: int) -> None:
+def start(*, num_devices: int, autograd: bool = False) -> None:
     """Bring up that many virtual devices, before the first import of torch.
+
+    autograd: leave autograd on, for a training step; else it is off in the whole process, as under `torch.no_grad()`:
+    `loss.backward()` would be an error, and nothing is kept for it.
 
     Numbers are what they are where PyTorch/XLA runs: arguments of the program, but for 0, 1 and −1, which it takes for
     constants.
     """
     begin(num_devices=num_devices)
+    import torch
     import torch_xla
 
     from torchxla_impl.process import scalars
 
+    torch.set_grad_enabled(autograd)
     torch_xla._XLAC._set_xla_all_numbers_special_scalars(False)
     scalars.watch()
 
