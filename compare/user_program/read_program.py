@@ -12,6 +12,7 @@ from rich.console import Console
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.collectives.pre_partitioning import check_own_groups, is_partitioned, is_scheduled
+from compare.hlo.collectives.replicated import replicated_notes
 from compare.hlo.counts.execution_counts import collective_instructions
 from compare.hlo.proto import program as proto
 from compare.hlo.text.errors import HloError
@@ -236,7 +237,8 @@ def _read(
         )
     else:
         saved = program.saved or SavedProgram(text=decode_text(program.data) or module.text, axes=sizes)
-    saved = replace(saved, axes=sizes, notes=program.notes, names=names.fill_from(saved.names))
+    notes = tuple(dict.fromkeys((*program.notes, *replicated_notes(module))))  # a saved program's own have it already
+    saved = replace(saved, axes=sizes, notes=notes, names=names.fill_from(saved.names))
     return ProgramCollectives(_rows(program, module, saved), saved, mesh)
 
 

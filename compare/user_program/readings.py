@@ -7,6 +7,7 @@ from pathlib import Path
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.collectives.pre_partitioning import check_partitioned
+from compare.hlo.collectives.replicated import replicated_notes
 from compare.hlo.proto.program import write_hlo_text
 from compare.hlo.text.files import read_file
 from compare.hlo.text.metadata import SourceNames
@@ -60,7 +61,7 @@ def read_program(path: str, *, axes: Mapping[str, int], names: SourceNames) -> R
         module = read_file(path, binary=write_hlo_text)
         check_partitioned(module)
         rows = tuple(collectives(module, axes, names=names))
-        return Reading(module=module, rows=rows, axes=axes, names=names)
+        return Reading(module=module, rows=rows, notes=replicated_notes(module), axes=axes, names=names)
     saved = read_saved(Path(path))
     module, axes = read(saved.text), reading_axes(axes, tuple(saved.axes.items()), name=path)
     names = names.fill_from(saved.names)

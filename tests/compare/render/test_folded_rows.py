@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from compare import collectives
 from compare.render.folded_rows import fold_rows
+from tests.compare.split_programs import compile_split
 from tests.compare.verdict.programs import collective
 
 
@@ -61,17 +61,8 @@ def test_unknown_executions_stay_unknown():
 
 def test_a_windowed_einsum_s_hops_are_one_line():
     """Lesson sequence-windows: a gather, and five permutes of B·S·D·2/dp/tp = 1 MB, one behind the other."""
-    import jax
-    from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
-
-    mesh = AbstractMesh((2, 4), ("dp", "tp"))
-
-    def split(shape, *dims):
-        return jax.ShapeDtypeStruct(shape, "bfloat16", sharding=NamedSharding(mesh, PartitionSpec(*dims)))
-
-    arrays = split((4, 1024, 1024), "dp", "tp"), split((1024, 8192), None, "tp"), split((8192, 1024), "tp")
-    step = jax.jit(lambda x, w1, w2: jax.nn.relu(x @ w1) @ w2, out_shardings=arrays[0].sharding)
-    table = collectives(step.trace(*arrays).lower(lowering_platforms=("tpu",)), topology="v5e:2x4")
+    arrays = [((4, 1024, 1024), ("dp", "tp")), ((1024, 8192), (None, "tp")), ((8192, 1024), ("tp",))]
+    table = compile_split(lambda x, w1, w2: (x @ w1) @ w2, arrays, ("dp", "tp"))
     folded = fold_rows(table.rows)
     assert sorted(len(line.rows) for line in folded) == [1, 5]
     assert len(table) == 6

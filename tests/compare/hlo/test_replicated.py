@@ -1,0 +1,48 @@
+"""A program without collectives: is nothing split, or is it split well?"""
+
+import pytest
+
+from compare.hlo.collectives.replicated import replicated_notes
+from compare.hlo.text.module import read
+from tests.compare.split_programs import compile_split
+
+NOTE = "nothing is split: each of the 8 devices has every argument whole, and does all of the work"
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "y", "replicated"),
+    [
+        ((), (), (), True),
+        (("dp",), (), ("dp",), False),  # split well: nothing has to be sent
+        ((), (), ("dp",), False),  # each makes its own rows: their work is split, though no argument is
+        ((None, "tp"), ("tp",), (), False),
+    ],
+)
+def test_what_is_split_is_seen(x, w, y, replicated):
+    table = compile_split(lambda x, w: x @ w, [((64, 512), x), ((512, 2048), w)], y)
+    assert table.notes == ((NOTE,) if replicated else ())
+
+
+TEXT = """HloModule m, is_scheduled=true, num_partitions=8
+
+ENTRY main {
+  p = f32[8]{0} parameter(0), sharding={replicated}
+  ROOT r = f32[8]{0} add(p, p)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("num_partitions=8", "num_partitions=1"),
+        (", sharding={replicated}", ""),
+        ("sharding={replicated}", "sharding={devices=[8]<=[8]}"),
+        ("  ROOT", "  i = u32[] partition-id()\n  ROOT"),
+        ("  ROOT", '  k = f32[8]{0} custom-call(p), custom_call_target="tpu_custom_call"\n  ROOT'),
+        ("  ROOT", "  g = f32[8]{0} all-reduce(p), replica_groups={{0,1,2,3,4,5,6,7}}, to_apply=a\n  ROOT"),
+    ],
+)
+def test_it_is_not_said_where_it_is_not_proved(old, new):
+    assert replicated_notes(read(TEXT)) == (NOTE,)
+    assert replicated_notes(read(TEXT.replace(old, new))) == ()
