@@ -97,7 +97,7 @@ def calibrate(windows: Windows, provenance: Provenance) -> Calibration:
             estimates=tuple(filter(None, converted.values())),
             unbounded={each.name: least_rate(each) for each, rate in converted.items() if rate is None},
         )
-        notes += _products_note(windows, time)
+        notes += _matmuls_note(windows, time)
     except TimingError as error:
         if not windows.have_energy:
             raise
@@ -117,7 +117,7 @@ def calibrate(windows: Windows, provenance: Provenance) -> Calibration:
     return Calibration(provenance=provenance, time=time, energy=energy, notes=tuple(notes))
 
 
-def _products_note(windows: Windows, time: Part) -> list[str]:
+def _matmuls_note(windows: Windows, time: Part) -> list[str]:
     """What windows of products without the compiler's estimate leave out."""
     if "matrix_flops_per_s" not in {each.name for each in time.estimates} or (windows.table[ESTIMATED] > 0).any():
         return []

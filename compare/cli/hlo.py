@@ -72,7 +72,9 @@ def _parser() -> Parser:
         help="order of the rows: as in the program, or most bytes of a step first (default with --time)",
     )  # fmt: skip
     parser.add_argument(
-        "--all", action="store_true", help="each row by itself: three and more that are alike are one line"
+        "--all",
+        action="store_true",
+        help="print each row by itself; without it three and more that are alike are one line",
     )
     parser.add_argument("--json", action="store_true", help="print the rows as JSON, of a run folder by program")
     return parser

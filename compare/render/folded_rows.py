@@ -10,7 +10,7 @@ from compare.render.units import exact_text, times_text
 
 FEWEST = 3
 """Rows that are folded; two are read as fast as one line that stands for them."""
-FOLDED = "N of M ×: N instructions in one line, alike in scope, path (numbers in it are *), source line, kind and axes"
+FOLDED = "Rows alike in scope, path (numbers in it are *), source line, kind and axes are one line"
 
 _NUMBER = re.compile(r"\d+")
 
@@ -42,9 +42,9 @@ class FoldedRow:
 
     @property
     def times(self) -> str:
-        """How often a step executes it; of several rows each: `5 of 12 ×`."""
+        """How often a step executes it; of several rows each: `5 rows, 12 × each`."""
         times = times_text(self.first.executions, self.first.executions_are)
-        return f"{len(self.rows):,} of {times}" if self.is_folded else times
+        return f"{len(self.rows):,} rows, {times} each" if self.is_folded else times
 
     @property
     def payload(self) -> str:

@@ -7,10 +7,10 @@ from compare.hlo.text.module import Module
 
 _TELLS_APART = re.compile(
     r"\s(?:partition-id|replica-id|infeed|rng|rng-get-and-update-state)\("
-    r'|custom_call_target="(?!AllocateBuffer"|ConcatBitcast")'
+    r'|custom_call_target="(?!AllocateBuffer"|AssumeGatherIndicesInBound"|ConcatBitcast")'
 )
-"""What may have another value on another device.  Of a custom call that is not known: a kernel can ask which device it
-is on."""
+"""What may have another value on another device.  A kernel can ask which device it is on, so any custom call may,
+but for three that libtpu itself writes (a lookup has the second): they are made of their operands alone."""
 
 
 def replicated_notes(module: Module) -> tuple[str, ...]:

@@ -23,6 +23,12 @@ def test_what_is_split_is_seen(x, w, y, replicated):
     assert table.notes == ((NOTE,) if replicated else ())
 
 
+def test_a_lookup_in_a_whole_table_too():
+    """libtpu writes a custom call of its own for its indices."""
+    table = compile_split(lambda table, x: table[x.argmax(-1)], [((4096, 512), ()), ((64, 4096), ())], ())
+    assert table.notes == (NOTE,)
+
+
 TEXT = """HloModule m, is_scheduled=true, num_partitions=8
 
 ENTRY main {

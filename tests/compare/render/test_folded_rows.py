@@ -23,7 +23,7 @@ def test_the_layers_of_an_unrolled_model_are_one_line():
     rows = rows_of(["jit(step)/DiT/block_0/mlp/dot", "jit(step)/DiT/block_1/mlp/dot", "jit(step)/DiT/block_11/mlp/dot"])
     (line,) = fold_rows(rows)
     assert (line.name, line.path) == ("all-reduce.0 and 2 more", "DiT/block_*/mlp/dot")
-    assert line.times == "3 of 1 ×"
+    assert line.times == "3 rows, 1 × each"
     assert line.step_wire_bytes == 3 * rows[0].step_wire_bytes
     assert [each.rows for each in fold_rows(rows, unfolded=True)] == [(row,) for row in rows]
 
@@ -55,7 +55,7 @@ def test_pieces_of_different_sizes_show_the_least_and_the_most():
 def test_unknown_executions_stay_unknown():
     rows = rows_of(["a"] * 3)
     (line,) = fold_rows([replace(row, executions=None, step_wire_bytes=None) for row in rows])
-    assert line.times == "3 of ? ×"
+    assert line.times == "3 rows, ? × each"
     assert line.step_wire_bytes is None
 
 
@@ -68,8 +68,8 @@ def test_a_windowed_einsum_s_hops_are_one_line():
     assert len(table) == 6
     assert sum(line.step_wire_bytes for line in folded) == table.step_wire_bytes
     text = str(table)
-    assert "5 of 1 ×" in text
+    assert "5 rows, 1 × each" in text
     assert "5,242,880 B" in text
     assert "6 collectives move" in text
-    assert "alike in scope" in text
+    assert "Rows alike in scope" in text
     assert "`rows` has each" in text
