@@ -54,6 +54,10 @@ class Operand:
     it does not get there.  Computed only where the contract has a sum over these axes."""
     earlier_hops: int | None = 0
     """Of a permute: how many permutes its data has come through; None: a loop carries it around."""
+    op_name: str = ""
+    """Of one of several: the path of its own operation, as far as the text tells; the row has that of one of them."""
+    source_line: str | None = None
+    """Likewise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +149,8 @@ class Collective:
     """The framework's path of the operation; empty where neither it nor anything near has one."""
     inferred: tuple[str, ...] = ()
     """Of `scope`, `op_name` and `source_line` those inferred from the nearest instruction."""
+    caller: str | None = None
+    """`file:line, function` of the innermost call that tells it from other rows of the same `source_line`."""
 
     def public(self) -> dict[str, object]:
         """The columns that other people's scripts rely on, in their order."""
@@ -164,4 +170,5 @@ def sort_rows(rows: Sequence[Collective], *, by: str) -> tuple[Collective, ...]:
 PUBLIC = (
     "name", "kind", "axes", "network", "form", "scope", "origin", "changes", "dtype", "groups", "executions",
     "executions_are", "payload_bytes", "wire_bytes", "step_wire_bytes", "source_line", "op_name", "inferred", "line",
+    "caller",
 )  # fmt: skip

@@ -17,6 +17,8 @@ from meshes.process.one_line import plain
 
 INFERRED = "≈"
 """Marks a value that is inferred from the nearest instruction."""
+CALLED_FROM = "←"
+"""Before the call that tells rows of one source line apart."""
 LEGEND = f"{INFERRED}: not its own, but the nearest instruction's."
 
 _HEADINGS = (
@@ -44,8 +46,8 @@ def print_rows(
         if path := plain(entry.path):
             names.append("\n" + _path(_mark_inferred(row, "op_name", path)), style="dim")
         network = "" if row.network == "ici" else f", {row.network}"
-        source = [_mark_inferred(row, "source_line", short_source(row.source_line))] if row.source_line else []
-        more = [f"{entry.name}, {row.dtype}, {row.form}{network}", ", ".join([*source, f"line {row.line}"])]
+        more = [f"{entry.name}, {row.dtype}, {row.form}{network}", ", ".join([*_source(row), f"line {row.line}"])]
+        more += told_apart(row)
         what = Text(plain(f"{row.kind} over {row.axes}"))
         what.append("".join(f"\n{plain(line)}" for line in more), style="dim")
         table.add_row(names, what, entry.times, f"{entry.payload}\n{entry.wire}", exact_text(entry.step_wire_bytes))
@@ -59,6 +61,25 @@ def print_rows(
         out.print(Text(line, no_wrap=True))
     for line in (f"{total_line(rows)} {how}".rstrip(), *(f"Note: {plain(note)}." for note in notes)):
         out.print(Text(line), soft_wrap=True)
+
+
+def _source(row: Collective) -> list[str]:
+    return [_mark_inferred(row, "source_line", short_source(row.source_line))] if row.source_line else []
+
+
+def told_apart(row: Collective) -> list[str]:
+    """What tells it from rows of the same source line: the call that only it has.
+
+    Of several tensors in one collective, which has the names of one of them: also what most of the bytes are, if that
+    is another.
+    """
+    caller = [f"{CALLED_FROM} {short_source(row.caller)}"] if row.caller else []
+    largest = max(row.operands, key=lambda operand: operand.payload_bytes, default=None)
+    if largest is None or not largest.op_name or largest.op_name == row.op_name:
+        return caller
+    place = short_source(largest.source_line) if largest.source_line else ""
+    last = largest.op_name.rpartition("/")[0].rpartition("/")[2] or largest.op_name
+    return [*caller, f"{exact_text(largest.payload_bytes)} of it {', '.join(filter(None, (last, place)))}"]
 
 
 def compiled_text(compiled: str) -> str:

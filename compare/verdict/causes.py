@@ -156,7 +156,7 @@ INDUCED = (
     ),
     Induced(
         name="full-replication",
-        holds=lambda traffic: traffic.every_axis,
+        holds=lambda traffic: traffic.every_axis and not _is_sum(traffic),
         sentence="a tensor is replicated on every device of the mesh",
         remedy="pin it; or write the operation so that it does not merge a sharded dim with another",
     ),
@@ -186,8 +186,16 @@ def _is_statistic(traffic: OperandTraffic) -> bool:
     if traffic.collective.reducer in ("maximum", "minimum"):
         return True
     shards = range(1, prod(traffic.sizes.values()) + 1)
-    is_sum = traffic.collective.kind in SUMS and not traffic.operand.zero_elsewhere
-    return bool(traffic.vocab) and is_sum and not {traffic.vocab // n for n in shards} & set(traffic.operand.shape)
+    return (
+        bool(traffic.vocab)
+        and _is_sum(traffic)
+        and not {traffic.vocab // n for n in shards} & set(traffic.operand.shape)
+    )
+
+
+def _is_sum(traffic: OperandTraffic) -> bool:
+    """Whether it adds parts up: not a gather, nor a sum of zeros and one part, which gathers."""
+    return traffic.collective.kind in SUMS and not traffic.operand.zero_elsewhere
 
 
 def induced_cause(traffic: OperandTraffic) -> str:

@@ -3,8 +3,11 @@
 from compare import collectives
 
 
-def compile_split(step, arrays, out):
-    """A JAX function on dp2tp4: bf16 arrays as (shape, how its dims are split), and how the result is."""
+def compile_split(step, arrays, out, **options):
+    """A JAX function on dp2tp4: bf16 arrays as (shape, how its dims are split), and how the result is.
+
+    out: of several results, a list; options: of `collectives`.
+    """
     import jax
     from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
@@ -14,5 +17,6 @@ def compile_split(step, arrays, out):
         return NamedSharding(mesh, PartitionSpec(*dims))
 
     given = [jax.ShapeDtypeStruct(shape, "bfloat16", sharding=split(dims)) for shape, dims in arrays]
-    lowered = jax.jit(step, out_shardings=split(out)).trace(*given).lower(lowering_platforms=("tpu",))
-    return collectives(lowered, topology="v5e:2x4")
+    results = tuple(map(split, out)) if isinstance(out, list) else split(out)
+    lowered = jax.jit(step, out_shardings=results).trace(*given).lower(lowering_platforms=("tpu",))
+    return collectives(lowered, topology="v5e:2x4", **options)

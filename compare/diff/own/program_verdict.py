@@ -14,7 +14,7 @@ from compare.diff.own.show import print_to_text, render_html
 from compare.hlo.collective import COLLECTIVE_KINDS, PUBLIC, Collective
 from compare.hlo.scope_key import path_of
 from compare.render import units
-from compare.render.collectives_table import INFERRED, local_source, short_source
+from compare.render.collectives_table import INFERRED, local_source, short_source, told_apart
 from compare.report.rows import sum_totals
 from compare.user_program.judge_saved import judge_saved
 from compare.user_program.program_mesh import format_axes
@@ -157,7 +157,8 @@ class ProgramVerdict:
             path = _marked(collective, "op_name", path_of(collective)) if collective.scope == NO_SCOPE else ""
             where = Text(name + (f"\n{plain(path)}" if path else ""))
             source = _marked(collective, "source_line", short_source(collective.source_line or ""))
-            what = Text(f"{plain(f'{collective.kind} over {collective.axes}')}\n{plain(source or collective.name)}")
+            lines = [f"{collective.kind} over {collective.axes}", source or collective.name, *told_apart(collective)]
+            what = Text("\n".join(map(plain, lines)))
             grid.add_row(
                 where, what, units.times_text(collective.executions, collective.executions_are),
                 units.exact_text(collective.step_wire_bytes), "\n".join(_purposes(row)),

@@ -24,7 +24,8 @@ from compare.hlo.emission.payload import (
 )
 from compare.hlo.emission.reducer import reducer_of
 from compare.hlo.emission.shape_rules import check_shapes
-from compare.hlo.provenance.provenance import Provenance
+from compare.hlo.provenance.callers import tell_apart
+from compare.hlo.provenance.provenance import Names, Provenance
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.metadata import SourceNames
@@ -71,7 +72,7 @@ def collectives(
     belongs = parts | {receive: send for send, receive in receives.items()}
     parameters = module.aliased_parameters if caches is None else caches
     flow = Provenance(module, parts=belongs, caches=parameters, weights=weights, names=names)
-    collectives_of_rows = [
+    named = [
         _row(
             site,
             receives.get(site.item),
@@ -83,6 +84,8 @@ def collectives(
         )
         for site in rows
     ]
+    callers = tell_apart([names.stack for _, names in named])
+    collectives_of_rows = [replace(row, caller=caller) for (row, _), caller in zip(named, callers, strict=True)]
     return _with_scatters(list(zip(rows, collectives_of_rows, strict=True)), flow, contract)
 
 
@@ -144,7 +147,7 @@ def _row(
     slice_parts: dict[SlicePart, str],
     flow: Provenance,
     contract: Sequence[ExpectedCollective],
-) -> Collective:
+) -> tuple[Collective, Names]:
     item = site.item
     frame = site.frames[0] if site.frames else None
     kind = megascale.kind_of(item) if item.opcode == "send" else kind_of(item)
@@ -167,7 +170,7 @@ def _row(
     expected = [entry for entry in contract if entry.axes == axes]
     sums = frozenset(entry.scope for entry in expected if entry.kind in _SUMS)
     names = flow.names(site, kind=kind, scope=scope)
-    return Collective(
+    row = Collective(
         name=item.name,
         kind=kind,
         axes=axes,
@@ -212,6 +215,7 @@ def _row(
         line=item.line,
         text=item.text.strip(),
     )
+    return row, names
 
 
 def _operands(
@@ -238,6 +242,7 @@ def _operands(
     for number, array, size in zip(operands_of_arrays(site.item, len(arrays)), arrays, payload, strict=True):
         provenance = flow.operand(site, number, scope=scope if len(arrays) == 1 else None, wanted=wanted)
         in_sum = provenance.scope in sums
+        op_name, source_line = flow.names_of_part(site, number) if len(arrays) > 1 else ("", None)
         operands.append(
             Operand(
                 dtype=array.dtype,
@@ -253,6 +258,8 @@ def _operands(
                 added_up=in_sum and flow.is_added_up(site, number, provenance.scope, kind=kind, parts=parts),
                 steps_to_end=flow.steps_to_end(site, number, provenance.scope) if in_sum and kind in _SUMS else None,
                 earlier_hops=flow.earlier_hops(site, number) if has_rows and kind == "collective-permute" else 0,
+                op_name=op_name,
+                source_line=source_line,
             )
         )
     return tuple(operands)

@@ -15,7 +15,7 @@ from compare.hlo.provenance.loop_control import LoopControl
 from compare.hlo.provenance.result_use import PRODUCTS, ResultUse
 from compare.hlo.provenance.scope_recovery import ScopeRecovery, trace_scope
 from compare.hlo.text.instruction import Instruction
-from compare.hlo.text.metadata import SourceMetadata, SourceNames
+from compare.hlo.text.metadata import Frame, SourceMetadata, SourceNames
 from compare.hlo.text.module import Module
 
 
@@ -34,9 +34,14 @@ class Names:
     """The framework's path and the source line of a collective."""
 
     op_name: str
-    source_line: str | None
+    stack: tuple[Frame, ...]
+    """Of its source line, innermost first."""
     inferred: tuple[str, ...]
     """Those of `op_name`, `source_line` and `scope` that were inferred from the nearest instruction."""
+
+    @property
+    def source_line(self) -> str | None:
+        return self.stack[0].place if self.stack else None
 
 
 _OF_ALL = ("all-gather", "all-to-all")
@@ -84,15 +89,24 @@ class Provenance:
         value: Value = (frame, site.item, ())
         made_from = [(frame, operand, ()) for operand in site.item.operands]
         moves = kind not in ("all-reduce", "reduce-scatter")
-        words = self._metadata.path, self._metadata.source_line
-        path, line = (next(filter(None, map(word, self._wrapped(site))), None) for word in words)
-        has = [self._own(site) is not None or scope == "?", path is not None, line is not None]
+        path = next(filter(None, map(self._metadata.path, self._wrapped(site))), None)
+        stack = next(filter(None, map(self._metadata.stack, self._wrapped(site))), ())
+        has = [self._own(site) is not None or scope == "?", path is not None, bool(stack)]
         if path is None and self.from_parameters(site):  # else it is the compiler's, and has no name
+            line = stack[0].place if stack else None
             path = self._recovery.path(value, made_from, line=line, consumers_first=moves)
-        if line is None and (scope != "?" or path):
-            line = self._recovery.line(value, made_from, scope=scope, consumers_first=moves)
-        columns = zip(("scope", "op_name", "source_line"), has, (scope, path, line), strict=True)
-        return Names(path or "", line, tuple(name for name, is_own, text in columns if text and not is_own))
+        if not stack and (scope != "?" or path):
+            stack = self._recovery.stack(value, made_from, scope=scope, consumers_first=moves)
+        columns = zip(("scope", "op_name", "source_line"), has, (scope, path, stack), strict=True)
+        return Names(path or "", stack, tuple(name for name, is_own, found in columns if found and not is_own))
+
+    def names_of_part(self, site: Site, number: int) -> tuple[str, str | None]:
+        """Path and source line of operand `number` of several: XLA leaves them where the result is taken apart."""
+        for value in self._results_of(site, number):
+            for _, item, _ in self._used_by(value):
+                if item.opcode == "get-tuple-element" and (path := self._metadata.path(item)):
+                    return path, self._metadata.source_line(item)
+        return "", None
 
     def scope(self, site: Site, wanted: frozenset[str], *, joined: frozenset[str] = frozenset()) -> str:
         """Its own, or that of what wraps it, or the nearest one.

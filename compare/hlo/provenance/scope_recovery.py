@@ -1,14 +1,16 @@
 """Recover a lost scope from the nearest instruction that has one: producers, then consumers, breadth first."""
 
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from compare.hlo.dataflow.call_context import CallContext
 from compare.hlo.dataflow.dataflow import Value
 from compare.hlo.text.instruction import Instruction
-from compare.hlo.text.metadata import SourceMetadata
+from compare.hlo.text.metadata import Frame, SourceMetadata
 
 _Step = Callable[[Value], Iterable[Value]]
-_Lookup = Callable[[Instruction], str | None]
+_Found = TypeVar("_Found")
+_Lookup = Callable[[Instruction], _Found | None]
 
 
 NEAR = 100
@@ -50,17 +52,19 @@ class ScopeRecovery:
                 return scope
         return None
 
-    def line(self, value: Value, made_from: Iterable[Value], *, scope: str, consumers_first: bool) -> str | None:
-        """The line of source of the nearest instruction of the same scope: the compiler merges some away.
+    def stack(
+        self, value: Value, made_from: Iterable[Value], *, scope: str, consumers_first: bool
+    ) -> tuple[Frame, ...]:
+        """The stack of the nearest instruction of the same scope: the compiler merges some away.
 
-        Where the scope is not known, of the nearest one that has a line.  None that is further than `NEAR` values.
+        Where the scope is not known, of the nearest one that has a stack.  None that is further than `NEAR` values.
         """
 
-        def lookup(item: Instruction) -> str | None:
+        def lookup(item: Instruction) -> tuple[Frame, ...] | None:
             alike = scope == "?" or self._sources.scope(item) == scope
-            return self._sources.source_line(item) if alike else None
+            return self._sources.stack(item) if alike else None
 
-        return self._nearby(value, made_from, lookup, consumers_first=consumers_first)
+        return self._nearby(value, made_from, lookup, consumers_first=consumers_first) or ()
 
     def path(self, value: Value, made_from: Iterable[Value], *, line: str | None, consumers_first: bool) -> str | None:
         """The `op_name` of the nearest instruction that has one, none that is further than `NEAR` values.
@@ -74,12 +78,12 @@ class ScopeRecovery:
         return self._nearby(value, made_from, lookup, consumers_first=consumers_first)
 
     def _nearby(
-        self, value: Value, made_from: Iterable[Value], lookup: _Lookup, *, consumers_first: bool
-    ) -> str | None:
+        self, value: Value, made_from: Iterable[Value], lookup: _Lookup[_Found], *, consumers_first: bool
+    ) -> _Found | None:
         ways = [(made_from, self._back), (self._on(value), self._on)]
         if consumers_first:
             ways.reverse()
-        return next((text for begin, step in ways if (text := _first(begin, step, lookup))), None)
+        return next((found for begin, step in ways if (found := _first(begin, step, lookup))), None)
 
     def _search(
         self, begin: Iterable[Value], step: _Step, accepted: frozenset[str], *, loops: tuple[CallContext, ...]
@@ -104,14 +108,14 @@ class ScopeRecovery:
         return None
 
 
-def _first(begin: Iterable[Value], step: _Step, lookup: _Lookup) -> str | None:
+def _first(begin: Iterable[Value], step: _Step, lookup: _Lookup[_Found]) -> _Found | None:
     """The result of `lookup` for the nearest instruction; on one level for the first in text order."""
     level = list(begin)
     seen = set(level)
     while level and len(seen) < NEAR:
         for item in sorted({item for _, item, _ in level}, key=lambda item: item.index):
-            if text := lookup(item):
-                return text
+            if found := lookup(item):
+                return found
         level = [neighbour for value in level for neighbour in step(value) if neighbour not in seen]
         seen.update(level)
     return None

@@ -1,7 +1,7 @@
 """Where an instruction comes from: its scope, and its line in the user's code."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -25,9 +25,11 @@ MOST_PATTERNS = 1000
 """Of a scope map."""
 MOST_CHARACTERS = 1000
 """Of a pattern, a scope, or a part of a path."""
-_TABLE = re.compile(r"(FileNames|FileLocations|StackFrames)$")
+_TABLE = re.compile(r"(FileNames|FunctionNames|FileLocations|StackFrames)$")
 _ENTRY = re.compile(r"([0-9]{1,9}) (.*)$")
 _FIELD = re.compile(r"\b([a-z_]+)=([0-9]{1,9})\b")
+_PLACE = re.compile(r"\.py\b.*:")
+"""In a pattern of a scope map: it is searched in `file:line`, and not in functions' names."""
 
 
 def scope_in(op_name: str, wanted: frozenset[str] = frozenset()) -> str | None:
@@ -40,12 +42,27 @@ def scope_in(op_name: str, wanted: frozenset[str] = frozenset()) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Frame:
+    """One call on the way to an operation."""
+
+    file: str
+    line: str
+    function: str = ""
+    """Empty where the text has none, as of PyTorch."""
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
 class SourceNames:
     """How the names in a program are read: which operation is which part of a model, and whose files are the user's."""
 
     scopes: tuple[tuple[re.Pattern[str], str], ...] = ()
-    """Pattern that is searched in an `op_name` -> scope; the first that fits holds.  Empty: the words of
-    `meshes.scopes`, as this project's programs have them."""
+    """Pattern -> scope; the first that fits holds.  It is searched in an `op_name`; where none fits, in the functions
+    of the operation's stack (one like `model.py:31` in the lines).  Empty: the words of `meshes.scopes`, as this
+    project's programs have them."""
     owns: tuple[str, ...] = ()
     """Parts of paths of installed files that count as the user's source, like `transformers/models/`."""
 
@@ -75,6 +92,14 @@ class SourceNames:
 
     def _mapped(self, path: str) -> str | None:
         return next((scope for pattern, scope in self.scopes if pattern.search(path)), None)
+
+    def scope_in_stack(self, stack: Sequence[Frame]) -> str | None:
+        """The scope of the first pattern that fits a function, or a line, of the stack."""
+        functions, places = [frame.function for frame in stack], [frame.place for frame in stack]
+        for pattern, scope in self.scopes:
+            if any(map(pattern.search, places if _PLACE.search(pattern.pattern) else functions)):
+                return scope
+        return None
 
     def is_users(self, file: str) -> bool:
         """True for a file of the user: not of an installed package, unless `owns` names it."""
@@ -120,33 +145,38 @@ class SourceMetadata:
     def __init__(self, module: Module, names: SourceNames | None = None):
         self._module = module
         self._names = names or SourceNames()
-        self._tables: dict[str, dict[int, str]] | None = None
-        self._scopes: dict[str, str | None] = {}
-        self._frame_lines: dict[int, str | None] = {}
+        self._scopes: dict[tuple[str, int], str | None] = {}
+        self._stacks: dict[int, tuple[Frame, ...]] = {}
         self._arguments = {item.op_name for item in module.entry.parameters.values()}
 
     @cached_property
     def present(self) -> frozenset[str]:
-        """The scopes that any `op_name` of the text has.
+        """The scopes that any `op_name` of the text has, and with a map any stack.
 
         `embed`, `head`, `norm` and `sample` are everybody's words: without a map they count only beside one that is
         this project's alone, like `layer.mlp.down`.
         """
+        if not self._counts_every_scope:
+            return frozenset()
         names = set(OP_NAME.findall(self._module.text)) - self._arguments
-        scopes = frozenset(scope for name in names if (scope := self._names.scope_in(name)))
-        return scopes if self._counts_every_scope else frozenset()
+        frames = set(_FRAME_ID.findall(self._module.text)) if self._names.scopes else ()
+        scopes = [self._names.scope_in(name) for name in names]
+        scopes += [self._names.scope_in_stack(self._called_from(int(frame))) for frame in frames]
+        return frozenset(scope for scope in scopes if scope)
 
     def scope(self, item: Instruction) -> str | None:
         """Its own scope.  An argument's bare name (on parameters and their copies) is no scope."""
-        op_name = item.op_name
-        if op_name not in self._scopes:
-            self._scopes[op_name] = self._counted(op_name)
-        return self._scopes[op_name]
+        key = item.op_name, _frame_of(item) if self._names.scopes else 0
+        if key not in self._scopes:
+            self._scopes[key] = self._counted(item)
+        return self._scopes[key]
 
-    def _counted(self, op_name: str, wanted: frozenset[str] = frozenset()) -> str | None:
-        if op_name in self._arguments:
+    def _counted(self, item: Instruction, wanted: frozenset[str] = frozenset()) -> str | None:
+        if item.op_name in self._arguments:
             return None
-        scope = self._names.scope_in(op_name, wanted)
+        scope = self._names.scope_in(item.op_name, wanted)
+        if scope is None and self._names.scopes:
+            return self._names.scope_in_stack(self._called_from(_frame_of(item)))
         return scope if scope is None or "." in scope or self._counts_every_scope else None
 
     @cached_property
@@ -164,40 +194,58 @@ class SourceMetadata:
 
     def scope_among(self, item: Instruction, wanted: frozenset[str]) -> str | None:
         """Its own scope; of joined names, preferably one of `wanted`."""
-        return self._counted(item.op_name, wanted) if ";" in item.op_name else self.scope(item)
+        return self._counted(item, wanted) if ";" in item.op_name else self.scope(item)
 
     def source_line(self, item: Instruction) -> str | None:
         """`file:line` of the innermost frame of the user's own files (see `SourceNames.owns`)."""
-        file, line = _FILE.search(item.text), _LINE.search(item.text)
-        if file and line and self._names.is_users(file[1]):
-            return f"{file[1]}:{line[1]}"
-        match = _FRAME_ID.search(item.text)
-        if match is None:
-            return None
-        if (frame := int(match[1])) not in self._frame_lines:
-            self._frame_lines[frame] = self._user_frame(frame)
-        return self._frame_lines[frame]
+        stack = self.stack(item)
+        return stack[0].place if stack else None
 
-    def _user_frame(self, frame: int) -> str | None:
-        if self._tables is None:
-            self._tables = _read_tables(self._module)
-        frames, places, files = (self._tables.get(name, {}) for name in ("StackFrames", "FileLocations", "FileNames"))
+    def stack(self, item: Instruction) -> tuple[Frame, ...]:
+        """The frames of the user's own files, innermost first; what one of an installed file calls is not told."""
+        file, line = _FILE.search(item.text), _LINE.search(item.text)
+        called_from = self._called_from(_frame_of(item))
+        if file and line and (not called_from or called_from[0].place != f"{file[1]}:{line[1]}"):
+            called_from = (Frame(file[1], line[1]), *called_from)
+        return tuple(frame for frame in called_from if self._names.is_users(frame.file))
+
+    def _called_from(self, frame: int) -> tuple[Frame, ...]:
+        """All frames of a stack, innermost first."""
+        if frame not in self._stacks:
+            self._stacks[frame] = tuple(self._read_stack(frame))
+        return self._stacks[frame]
+
+    def _read_stack(self, frame: int) -> Iterator[Frame]:
+        frames, places, files, functions = (
+            self._tables.get(name, {}) for name in ("StackFrames", "FileLocations", "FileNames", "FunctionNames")
+        )
         seen: set[int] = set()
         while frame in frames and frame not in seen:
             seen.add(frame)
             fields = dict(_FIELD.findall(frames[frame]))
             place = dict(_FIELD.findall(places.get(int(fields.get("file_location_id", 0)), "")))
-            file = files.get(int(place.get("file_name_id", 0)), "").strip('"')
-            if file and self._names.is_users(file):
-                return f"{file}:{place.get('line', '?')}"
+            file, function = (
+                table.get(int(place.get(key, 0)), "").strip('"')
+                for table, key in ((files, "file_name_id"), (functions, "function_name_id"))
+            )
+            if file:
+                yield Frame(file, place.get("line", "?"), function)
             frame = int(fields.get("parent_frame_id", 0)) - self._parent_shift
-        return None
+
+    @cached_property
+    def _tables(self) -> dict[str, dict[int, str]]:
+        return _read_tables(self._module)
 
     @cached_property
     def _parent_shift(self) -> int:
         """1 where the text prints a parent frame's number plus one, as XLA does; 0 where it prints the number."""
-        frames = (self._tables or {}).get("StackFrames", {})
-        return 0 if any("parent_frame_id=0" in text for text in frames.values()) else 1
+        return 0 if any("parent_frame_id=0" in text for text in self._tables.get("StackFrames", {}).values()) else 1
+
+
+def _frame_of(item: Instruction) -> int:
+    """The number of its stack's innermost frame; 0 where it has none."""
+    match = _FRAME_ID.search(item.text)
+    return int(match[1]) if match else 0
 
 
 def _read_tables(module: Module) -> dict[str, dict[int, str]]:

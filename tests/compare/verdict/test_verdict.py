@@ -221,6 +221,7 @@ INDUCED = [
     ("an output", {"payload": 1 << 20, "reaches_root": True}, "output-replication"),
     ("a reshuffle", {"payload": 1 << 20, "kind": "all-to-all"}, "layout-change"),
     ("everything, everywhere", {"payload": 1 << 20, "axes": "pp,tp"}, "full-replication"),
+    ("a sum over all", {"payload": 1 << 20, "kind": "all-reduce", "axes": "pp,tp"}, "activation-gather"),
     ("an activation", {"payload": 1 << 20}, "activation-gather"),
     ("a broadcast", {"payload": 1 << 20, "kind": "collective-broadcast"}, "other"),
 ]

@@ -48,6 +48,7 @@ def test_a_row_has_the_columns_that_scripts_rely_on():
         "op_name": "jit(f)/layer.mlp.down/psum",
         "inferred": [],
         "line": 9,
+        "caller": None,
     }
     assert tuple(json.loads(json.dumps(row.public()))) == PUBLIC
     assert (row.line, row.text) == (9, "ROOT " + REDUCE)

@@ -152,7 +152,7 @@ def test_without_the_names_of_its_fusions_they_are_those_of_the_nearest():
 
 
 def test_they_are_public():
-    assert PUBLIC[-3:] == ("op_name", "inferred", "line")
+    assert PUBLIC[-4:] == ("op_name", "inferred", "line", "caller")
     told = row(f"g = f32[8]{{0}} all-reduce(w), {GROUPS}, to_apply=add").public()
     assert (told["op_name"], told["inferred"]) == ("", [])
     assert told["line"] == 9
