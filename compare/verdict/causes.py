@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from compare.contract.row import ContractRow
 from compare.verdict import inflation
-from compare.verdict.operand_traffic import CACHE, WEIGHT, OperandTraffic, is_float
-from compare.verdict.row_elements import SUMS
+from compare.verdict.operand_traffic import CACHE, SUMS, WEIGHT, OperandTraffic, is_float
 
 KIBIBYTE = 1024
 
@@ -94,6 +93,12 @@ INFLATED = (
         name="padding", measure=inflation.padding_fraction,
         sentence="a dim that its number of shards does not divide is padded, and the padding is sent too",
         remedy="choose a number of shards that divides the dim",
+    ),
+    Inflated(
+        name="uncombined", measure=inflation.uncombined_fraction,
+        sentence="the output of each expert is summed over devices by itself, and a token's are combined afterwards",
+        remedy="combine first: put the gates' weights into the hidden activation, and let the last matmul contract "
+               "the experts, too",
     ),
     Inflated(
         name="windowed-einsum", measure=inflation.accumulator_fraction,

@@ -6,7 +6,7 @@ from itertools import takewhile
 from math import prod
 
 from compare.contract.row import TABLES, ContractRow
-from compare.verdict.operand_traffic import CACHE, WEIGHT, OperandTraffic, senders
+from compare.verdict.operand_traffic import CACHE, SUMS, WEIGHT, OperandTraffic, senders
 from compare.verdict.permutes import (
     carries_one_part,
     carries_whole_sum,
@@ -15,7 +15,6 @@ from compare.verdict.permutes import (
     without_loose_permutes,
 )
 from compare.verdict.row_elements import (
-    SUMS,
     carries_numbers_of,
     count_elements,
     find_parts,

@@ -8,7 +8,7 @@ from math import prod
 
 from compare.contract.row import FLOATS, ContractRow
 from compare.hlo.text.shapes import BITS
-from compare.verdict.operand_traffic import OperandTraffic, is_integer, senders
+from compare.verdict.operand_traffic import SUMS, OperandTraffic, is_integer, senders
 
 NOTHING, ALL = Fraction(0), Fraction(1)
 
@@ -77,6 +77,18 @@ def padding_fraction(traffic: OperandTraffic, row: ContractRow) -> Fraction:
         if padded != size and {padded, padded // shards} & set(traffic.operand.shape):
             unpadded *= Fraction(size, padded)
     return 1 - unpadded
+
+
+def uncombined_fraction(traffic: OperandTraffic, row: ContractRow) -> Fraction:
+    """Of a sum of experts' outputs that has a dim of k experts beside the row's elements: all but one of the k.
+
+    Not where k parts are as many executions of the row, such as microbatches that are summed together.
+    """
+    if row.scope != "layer.moe.combine" or row.kind not in SUMS or traffic.collective.kind not in SUMS:
+        return NOTHING
+    experts = Fraction(prod(traffic.operand.shape) * row.float_bytes, row.payload_bytes)
+    one_each = (traffic.collective.executions or 0) * experts <= row.executions
+    return NOTHING if one_each or experts not in traffic.operand.shape or experts == 1 else 1 - 1 / experts
 
 
 def accumulator_fraction(traffic: OperandTraffic, row: ContractRow) -> Fraction:

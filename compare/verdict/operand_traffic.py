@@ -10,6 +10,7 @@ from compare.hlo.devices.axes import coordinates_by_axis
 from compare.hlo.text.shapes import BITS
 
 WEIGHT, CACHE, INPUT = "weight", "cache", "input"
+SUMS = ("all-reduce", "reduce-scatter")
 
 _INTEGERS = ("s", "u")
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from math import prod
 
 from compare.contract.row import ContractRow
-from compare.verdict.operand_traffic import OperandTraffic
-from compare.verdict.row_elements import EXCHANGES, SUMS, count_elements, is_plain_permute
+from compare.verdict.operand_traffic import SUMS, OperandTraffic
+from compare.verdict.row_elements import EXCHANGES, count_elements, is_plain_permute
 
 Pair = tuple[int, int]
 

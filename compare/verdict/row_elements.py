@@ -9,9 +9,8 @@ from math import prod
 
 from compare.contract.row import BOTH, FLOATS, INTEGERS, ContractRow
 from compare.verdict.inflation import padding_fraction
-from compare.verdict.operand_traffic import OperandTraffic, is_float, is_integer
+from compare.verdict.operand_traffic import SUMS, OperandTraffic, is_float, is_integer
 
-SUMS = ("all-reduce", "reduce-scatter")
 EXCHANGES = ("all-to-all", "ragged-all-to-all")
 _CHOOSES = ("maximum", "minimum")
 

@@ -13,9 +13,9 @@ from compare.hlo.collective import Collective
 from compare.verdict.causes import INFLATED, induced_cause
 from compare.verdict.contract_matching import ContractMatch, is_scatter, match_contract
 from compare.verdict.inflation import NOTHING, in_tick_loop, last_hop_fraction, widened_fraction
-from compare.verdict.operand_traffic import OperandTraffic, is_integer, senders, split_by_operand
+from compare.verdict.operand_traffic import SUMS, OperandTraffic, is_integer, senders, split_by_operand
 from compare.verdict.overflow import overflow_causes, spare_bubble
-from compare.verdict.row_elements import SUMS, count_elements
+from compare.verdict.row_elements import count_elements
 
 _FAR = 1 << 30
 """Of a sum whose result goes into a product or another collective first, or is not followed to the end of its scope."""

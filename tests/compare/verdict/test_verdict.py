@@ -208,6 +208,26 @@ def test_padding_is_what_rounding_up_to_the_shards_added():
     assert split(judge_rows([row], contract).verdicts[0]) == (15, {"padding": 3})
 
 
+def combine_row(executions):
+    """A sum of [4, 8] of bf16 over tp4: 64 bytes, 96 on the wire."""
+    return ContractRow(scope="layer.moe.combine", kind="all-reduce", axes="tp", executions=executions,
+                       payload_bytes=64, wire_bytes=96, step_wire_bytes=96 * executions)  # fmt: skip
+
+
+def outputs_of(parts):
+    return collective(MESH, "all-reduce", "tp", "layer.moe.combine",
+                      operands=[operand(64 * parts, scope="layer.moe.combine", shape=(parts, 8, 4))])  # fmt: skip
+
+
+def test_experts_that_are_summed_one_by_one_serve_as_much_as_their_combined_output():
+    judgement = judge_rows([outputs_of(16), outputs_of(16)], [combine_row(2)])
+    assert [split(v) for v in judgement.verdicts] == [(96, {"uncombined": 15 * 96})] * 2
+
+
+def test_microbatches_that_are_summed_together_are_as_many_executions_of_the_row():
+    assert split(judge_rows([outputs_of(16)], [combine_row(16)]).verdicts[0]) == (16 * 96, {})
+
+
 INDUCED = [
     ("a loop's counter", {"payload": 4, "dtype": "s32", "steers_loop": True}, "loop-predicate"),
     ("a predicate", {"payload": 1, "dtype": "pred"}, "loop-predicate"),
