@@ -143,7 +143,7 @@ INDUCED = (
     Induced(
         name="logits-gather",
         holds=lambda traffic: traffic.operand.scope in ("head", "sample") and is_float(traffic.operand.dtype)
-        and not _is_statistic(traffic),
+        and _are_logits(traffic),
         sentence="full logits are communicated where the argmax of each shard would do",
         remedy="keep the logits sharded over the vocabulary, and take the argmax of each shard first",
     ),
@@ -155,19 +155,19 @@ INDUCED = (
     ),
     Induced(
         name="layout-change",
-        holds=lambda traffic: traffic.collective.kind in _RESHARDING_KINDS,
+        holds=lambda traffic: traffic.collective.kind in _RESHARDING_KINDS and not _is_hop(traffic),
         sentence="a tensor is resharded between two operations whose shardings differ",
         remedy="pin both operations to the same sharding",
     ),
     Induced(
         name="full-replication",
-        holds=lambda traffic: traffic.every_axis and not _is_sum(traffic),
+        holds=lambda traffic: traffic.every_axis and not _is_sum(traffic) and not _is_hop(traffic),
         sentence="a tensor is replicated on every device of the mesh",
         remedy="pin it; or write the operation so that it does not merge a sharded dim with another",
     ),
     Induced(
         name="activation-gather",
-        holds=lambda traffic: traffic.collective.kind in _REMAINING_KINDS,
+        holds=lambda traffic: traffic.collective.kind in _REMAINING_KINDS or _is_hop(traffic),
         sentence="a sharded activation is gathered or reduced along an axis that the plan keeps sharded",
         remedy="pin it; or write the operation so that it does not merge a sharded dim with another",
     ),
@@ -186,21 +186,22 @@ def _is_decision(traffic: OperandTraffic) -> bool:
     return traffic.operand.dtype == "pred" and prod(traffic.operand.shape) <= members
 
 
-def _is_statistic(traffic: OperandTraffic) -> bool:
-    """Of logits: a maximum or minimum, or a sum in which no dim is the vocabulary's or a shard's, such as softmax's."""
+def _are_logits(traffic: OperandTraffic) -> bool:
+    """A dim is the vocabulary's or a shard's, and it is no maximum or minimum: no softmax's sum, no hidden state."""
     if traffic.collective.reducer in ("maximum", "minimum"):
-        return True
-    shards = range(1, prod(traffic.sizes.values()) + 1)
-    return (
-        bool(traffic.vocab)
-        and _is_sum(traffic)
-        and not {traffic.vocab // n for n in shards} & set(traffic.operand.shape)
-    )
+        return False
+    shards = {-(-traffic.vocab // n) for n in range(1, prod(traffic.sizes.values()) + 1)}
+    return not traffic.vocab or bool(shards & set(traffic.operand.shape))
 
 
 def _is_sum(traffic: OperandTraffic) -> bool:
     """Whether it adds parts up: not a gather, nor a sum of zeros and one part, which gathers."""
     return traffic.collective.kind in SUMS and not traffic.operand.zero_elsewhere
+
+
+def _is_hop(traffic: OperandTraffic) -> bool:
+    """Of a windowed einsum: a part of a gather or of a sum, which no device has whole."""
+    return traffic.collective.form == "windowed-einsum"
 
 
 def induced_cause(traffic: OperandTraffic) -> str:

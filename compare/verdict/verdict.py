@@ -86,6 +86,8 @@ def judge(
     remaining = [row.step_wire_bytes for row in contract]
     accounts = {id(row): _Account() for row in collectives if row.executions is not None}
     scattered_bytes = dict.fromkeys(range(len(contract)), 0)
+    completed = {row for index in match.completing if (row := rows[index]) is not None}
+    for_scatters = {row: contract[row].step_wire_bytes // 2 for row in completed}
     for index in _filling_order(operands, match, contract):
         traffic, row = operands[index], rows[index]
         account = accounts.get(id(traffic.collective))
@@ -95,16 +97,19 @@ def judge(
             _add(account.induced, induced_cause(traffic), traffic.step_bytes)
         else:
             counted = {cause: fractions[index] for cause, fractions in counted_over.items() if index in fractions}
+            scatters = index not in match.completing and is_scatter(traffic, contract[row])
             free = min(remaining[row], scattered_bytes[row]) if index in match.completing else remaining[row]
+            if scatters:  # the other half of a row that a gather completes is the gather's
+                free = min(free, for_scatters.get(row, free))
             fill = _split_inflated_inherent(traffic, contract[row], counted=counted, free=free, spare=spare[row])
             inherent = fill.inherent
             _book(account, fill, row=row)
             spare[row] = max(NOTHING, spare[row] - fill.overflow.get("bubble", NOTHING))
             remaining[row] -= inherent
             # An all-gather may complete an all-reduce row only up to the bytes already reduce-scattered.
-            scattered_bytes[row] += (
-                -inherent if index in match.completing else inherent * is_scatter(traffic, contract[row])
-            )
+            scattered_bytes[row] += -inherent if index in match.completing else inherent * scatters
+            if scatters and row in for_scatters:
+                for_scatters[row] -= inherent
     return Judgement(
         verdicts=tuple(_verdict(row, accounts.get(id(row))) for row in collectives),
         served_bytes=tuple(row.step_wire_bytes - unserved for row, unserved in zip(contract, remaining, strict=True)),

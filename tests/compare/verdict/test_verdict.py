@@ -201,6 +201,18 @@ def test_a_windowed_scatter_fills_its_row_and_the_hops_beyond_are_named():
     assert splits == [(0, {"windowed-einsum": 1024})] + [(1024, {})] * 3 + [(0, {"windowed-einsum": 1024})]
 
 
+def test_hops_beyond_the_scatter_do_not_fill_the_half_that_a_gather_completes():
+    """Of four devices, where a scatter is three hops and the compiler makes five: the gather is no surplus."""
+    contract = [ContractRow(scope="layer.mlp.down", kind="all-reduce", axes="tp", executions=1,
+                            payload_bytes=4096, wire_bytes=6144, step_wire_bytes=6144)]  # fmt: skip
+    ring = [(d, d // 4 * 4 + (d + 1) % 4) for d in range(8)]
+    rows = [collective(MESH, "collective-permute", "tp", "layer.mlp.down", 1024, form="windowed-einsum", pairs=ring,
+                       name=f"hop.{number}") for number in range(5)]  # fmt: skip
+    rows += [collective(MESH, "all-gather", "tp", "layer.attention.qkv", 4096, scattered_by=("hop.4",))]
+    splits = [split(v) for v in judge_rows(rows, contract).verdicts]
+    assert splits == [(1024, {})] * 3 + [(0, {"windowed-einsum": 1024})] * 2 + [(3072, {})]
+
+
 def test_padding_is_what_rounding_up_to_the_shards_added():
     contract = [ContractRow(scope="head", kind="all-gather", axes="tp", executions=1, payload_bytes=20, wire_bytes=15,
                             step_wire_bytes=15, dims=((10, 4),))]  # fmt: skip
@@ -237,7 +249,22 @@ INDUCED = [
     ("more than a KiB of them", {"payload": 2048, "dtype": "u32", "from_parameters": False}, "activation-gather"),
     ("a weight", {"payload": 1 << 20, "parameters": (3,)}, "weight-gather"),
     ("a cache", {"payload": 1 << 20, "parameters": (5,)}, "cache-gather"),
-    ("logits", {"payload": 1 << 20, "scope": "head"}, "logits-gather"),
+    (
+        "logits",
+        {"scope": "head", "operands": [operand(4 * 128256 * 2, scope="head", shape=(4, 128256))]},
+        "logits-gather",
+    ),
+    (
+        "a shard's",
+        {"scope": "head", "operands": [operand(4 * 32064 * 2, scope="head", shape=(4, 32064))]},
+        "logits-gather",
+    ),
+    ("the hidden state before them", {"payload": 1 << 20, "scope": "head"}, "activation-gather"),
+    (
+        "a hop of a windowed einsum",
+        {"payload": 1 << 20, "kind": "collective-permute", "axes": "tp", "form": "windowed-einsum"},
+        "activation-gather",
+    ),
     ("an output", {"payload": 1 << 20, "reaches_root": True}, "output-replication"),
     ("a reshuffle", {"payload": 1 << 20, "kind": "all-to-all"}, "layout-change"),
     ("everything, everywhere", {"payload": 1 << 20, "axes": "pp,tp"}, "full-replication"),
@@ -275,7 +302,7 @@ def test_a_combined_collective_is_judged_operand_by_operand():
 def test_causes_stand_in_the_order_of_the_operands_in_every_process(order):
     causes = ["weight-gather", "cache-gather", "logits-gather", "activation-gather"]
     parts = [operand(2**20, scope="norm", parameters=(3,)), operand(2**20, scope="norm", parameters=(5,)),
-             operand(2**20, scope="head"), operand(2**20, scope="norm")]  # fmt: skip
+             operand(2 * 128256, scope="head"), operand(2**20, scope="norm")]  # fmt: skip
     row = collective(MESH, "all-gather", "tp", "norm", operands=[parts[number] for number in order])
     verdict = judge_rows([row], case_rows(), roles=roles(weight=(3,), cache=(5,))).verdicts[0]
     assert list(verdict.causes) == [causes[number] for number in order]
@@ -300,7 +327,8 @@ def test_a_stray_gather_before_the_layer_s_own_all_reduce_does_not_take_its_plac
 
 def test_whole_logits_serve_nothing_where_the_winners_would_do():
     # 8 sequences · 128256 logits of bf16, gathered over 8 shards
-    row = collective("tp8", "all-gather", "tp", "sample", 8 * 128256 * 2)
+    logits = operand(8 * 128256 * 2, scope="sample", shape=(8, 128256))
+    row = collective("tp8", "all-gather", "tp", "sample", operands=[logits])
     verdict = judge_rows([row], case_rows("tp8"), mesh="tp8").verdicts[0]
     assert split(verdict) == (0, {"logits-gather": 8 * 128256 * 2 * 7 // 8})
 

@@ -61,7 +61,7 @@ def test_the_scope_that_bears_the_gather_makes_no_difference(kind):
 def test_the_permutes_that_gather_a_products_operand_are_no_sum():
     hop = row("collective-permute", "layer.mlp.down", (T, D // 4), form="windowed-einsum", feeds=True)
     (judged,), served = verdicts(hop)
-    assert judged == (0, {"layout-change": hop.step_wire_bytes})
+    assert judged == (0, {"activation-gather": hop.step_wire_bytes})
     assert served["layer.mlp.down"] == 0
 
 
