@@ -3,16 +3,16 @@
 A table is a Parquet file of each run folder, a part of each report.json that no such file has, or made of others.
 """
 
-import types
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib.resources import files
 from types import MappingProxyType
 
 from compare.query.runs import RUN_COLUMNS
 from compare.render import tables
 from compare.render.time import tables as time_tables
+from compare.report.model.codec import hinted_fields, plain_options
 from compare.report.model.findings import Attribution
 from compare.report.model.timing import (
     CollectiveTimes,
@@ -104,8 +104,7 @@ def _report(
     says: str, record: type, path: str, *, shape: str = "list", rename: Mapping[str, str] = MappingProxyType({})
 ) -> Table:
     """Of a record's fields those that hold no records themselves.  rename: field -> column."""
-    hints = typing.get_type_hints(record)
-    kinds = {part.name: _leaf_type(hints[part.name]) for part in fields(record)}
+    kinds = {part.name: _leaf_type(hint) for part, hint in hinted_fields(record)}
     own = {rename.get(name, name): name for name, kind in kinds.items() if kind}
     whose = _OF_PROGRAM if path.startswith("timing.") else _OF_PHASE
     keys = {"axes": "VARCHAR"} if shape == "map" else {}
@@ -115,8 +114,7 @@ def _report(
 
 def _leaf_type(hint: object) -> str:
     """DuckDB's type of a field, from its type hint; none where records are in it."""
-    options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    options = tuple(option for option in options if option is not types.NoneType)
+    options = plain_options(hint)
     origin, inner = typing.get_origin(options[0]), typing.get_args(options[0])
     if origin is None:
         return _LEAVES.get(float if float in options else options[0], "")

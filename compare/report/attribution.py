@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from compare.report.controls import BY_HAND, CHANGES, is_counted, list_changes
+from compare.report.controls import BY_HAND, is_counted, list_changes
 from compare.report.differences import CauseGroup, GroupKey, group_by_cause
-from compare.report.model.findings import Attribution, ControlEffect
+from compare.report.model.findings import CHANGES, Attribution, ControlEffect
 from compare.report.model.program import ProgramReport
 
 Groups = Mapping[GroupKey, CauseGroup]

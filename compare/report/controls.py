@@ -5,12 +5,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from compare.report.compiler_options import OPTIONS, option_of
-from compare.report.model.findings import ControlPhase
+from compare.report.model.findings import CHANGES, ControlPhase
 from compare.report.model.program import ProgramReport
 from compare.report.rows import excess_by_place
-
-CHANGES = ("partitioner", "attention", "cache", "loop", "libtpu", "tracer", "style")
-"""What a control can change, the smallest change first: where several remove the same bytes, the first is the owner."""
 
 BY_HAND = "explicit"
 """The style in which every collective is written by hand: what only this removes is due to the SPMD form."""

@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 
 from compare.contract.reference_algorithms import required_rows
+from compare.report.schema import report_schema
 from meshes.case import Case
 from tests.commands import run_here
 from tests.compare.energy.conserving import check_report_energy
@@ -74,8 +75,7 @@ def test_the_run_folder_holds_all_that_was_promised(folder):
 
 
 def test_the_report_follows_its_schema(report):
-    schema = json.loads((ROOT / "compare/report/report.schema.json").read_text())
-    jsonschema.validate(report, schema)
+    jsonschema.validate(report, report_schema())
 
 
 def test_every_program_runs_to_its_end_as_a_trace(folder, report, tmp_path):

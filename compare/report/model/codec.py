@@ -1,7 +1,10 @@
 """Frozen dataclasses to JSON and back, by their fields and type hints.  The only file of the report that uses `Any`.
 
 A field is a key of the same name, in the same order.  A field with a default is one that reports of earlier versions
-lack.  Keys without a field come from later versions, and are ignored.
+lack.  Keys without a field come from later versions, and are ignored; so are words that `one_of` does not name.
+
+It is our own because `msgspec` has no record inside another's keys, takes `Case` and `Place` for what they are in
+Python, reads 3 as 3.0, and does not say which key of a mapping is wrong.  `compare.report.schema` reads the same hints.
 """
 
 import types
@@ -9,7 +12,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from meshes.case import Case
 from meshes.devices.topology import Place
@@ -22,6 +25,9 @@ else:
 
 JsonObject = dict[str, Any]
 """A JSON object as `json.loads` gives it."""
+
+Count = Annotated[int, ("minimum", 0)]
+"""A number of things, an index or bytes.  Pairs after a type are words of JSON Schema, for the schema alone."""
 
 OPTIONAL: Mapping[str, object] = {"optional": True}
 """Metadata of a field whose key is absent where it is `None`."""
@@ -50,6 +56,11 @@ class _RefusedError(Exception):
         self.path: list[str] = []
 
 
+def one_of(*words: str) -> tuple[str, tuple[str, ...]]:
+    """For `Annotated`: the words that a string is one of; as the key of a mapping, which has each of them."""
+    return "enum", words
+
+
 def key(name: str) -> Mapping[str, object]:
     """Metadata of a field whose key is not its name."""
     return {"key": name}
@@ -58,7 +69,7 @@ def key(name: str) -> Mapping[str, object]:
 def inline(key_name: str, *, last: Sequence[str] = ()) -> Mapping[str, object]:
     """Metadata of a field whose record's keys are merged into those of the record around it.
 
-    at: the key that is present if the record is.  last: its keys that come after all those of the outer record.
+    key_name: the key that is present if the record is.  last: its keys that come after all those of the outer record.
     """
     return {"inline": last, "key": key_name, "optional": True}
 
@@ -101,7 +112,7 @@ _BORDERS: dict[Any, tuple[Code, Code]] = {
 @cache
 def _encoder(hint: Any) -> Code:
     """The function that encodes a value of this type; `_same` where it is a JSON value already."""
-    options = _options(hint)
+    options = plain_options(hint)
     if len(options) != 1:
         return _same
     origin, args = typing.get_origin(options[0]), typing.get_args(options[0])
@@ -127,7 +138,7 @@ def _dict_encoder(code: Code) -> Code:
 
 
 def _record_encoder(kind: Any) -> Code:
-    parts = [(part.name, _key(part), _encoder(hint), part.metadata) for part, hint in _fields(kind)]
+    parts = [(part.name, key_of(part), _encoder(hint), part.metadata) for part, hint in hinted_fields(kind)]
     last = [key_name for *_, metadata in parts for key_name in metadata.get("inline", ())]
 
     def code(record: Any) -> JsonObject:
@@ -148,8 +159,8 @@ def _record_encoder(kind: Any) -> Code:
 @cache
 def _decoder(hint: Any) -> Code:
     """The function that decodes and checks a JSON value of this type."""
-    options = _options(hint)
-    optional = len(options) < len(typing.get_args(hint) or (hint,)) if _is_union(hint) else False
+    options = plain_options(hint)
+    optional = types.NoneType in all_options(hint)
     if all(option in _LEAVES for option in options):
         allowed = frozenset[type]().union(*(_LEAVES[option] for option in options))
         return _leaf_decoder(allowed | {types.NoneType} if optional else allowed)
@@ -205,21 +216,21 @@ def _mapping_decoder(hint: Any) -> Code:
 
 def _record_decoder(kind: Any) -> Code:
     parts = [
-        (part.name, _key(part), _decoder(hint), _default(part), "inline" in part.metadata)
-        for part, hint in _fields(kind)
+        (part.name, key_of(part), _decoder(hint), is_required(part), "inline" in part.metadata)
+        for part, hint in hinted_fields(kind)
     ]
 
     def code(value: Any) -> Any:
         _pairs(value)
         values, key_name = {}, ""
         try:
-            for name, key_name, inner, default, inline in parts:
+            for name, key_name, inner, required, inline in parts:
                 if inline and key_name in value:
                     key_name = ""
                     values[name] = inner(value)
                 elif key_name in value:
                     values[name] = inner(value[key_name])
-                elif default is MISSING:
+                elif required:
                     raise _RefusedError("is not there")
         except _RefusedError as refused:
             refused.path += [key_name] if key_name else []
@@ -229,27 +240,29 @@ def _record_decoder(kind: Any) -> Code:
     return code
 
 
-def _fields(kind: Any) -> list[tuple["Field[Any]", Any]]:
-    hints = typing.get_type_hints(kind)
+def hinted_fields(kind: Any, *, extras: bool = False) -> list[tuple["Field[Any]", Any]]:
+    """A record's fields and their type hints; extras: with the words of JSON Schema."""
+    hints = typing.get_type_hints(kind, include_extras=extras)
     return [(part, hints[part.name]) for part in fields(kind)]
 
 
-def _key(part: "Field[Any]") -> str:
+def key_of(part: "Field[Any]") -> str:
     """A field's key; of an inlined record, the key that is present if the record is."""
     return str(part.metadata.get("key", part.name))
 
 
-def _default(part: "Field[Any]") -> Any:
-    return part.default if part.default_factory is MISSING else part.default_factory
+def is_required(part: "Field[Any]") -> bool:
+    return part.default is MISSING and part.default_factory is MISSING
 
 
-def _is_union(hint: Any) -> bool:
-    return typing.get_origin(hint) in (types.UnionType, typing.Union)
+def all_options(hint: Any) -> tuple[Any, ...]:
+    """The types that a hint allows."""
+    return typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
 
 
-def _options(hint: Any) -> tuple[Any, ...]:
-    """The types that a hint allows, without `None`."""
-    return tuple(a for a in typing.get_args(hint) if a is not types.NoneType) if _is_union(hint) else (hint,)
+def plain_options(hint: Any) -> tuple[Any, ...]:
+    """The same without `None`."""
+    return tuple(option for option in all_options(hint) if option is not types.NoneType)
 
 
 def _named(allowed: frozenset[type]) -> str:

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
-from compare.report.model.codec import JsonObject, encode
+from compare.report.model.codec import Count, JsonObject, encode, one_of
 from meshes.case import Case
 
 
@@ -14,17 +15,16 @@ class ServedRow:
     scope: str
     kind: str
     axes: str
-    executions: int
-    payload_bytes: int
-    wire_bytes: int
-    step_wire_bytes: int
-    served_bytes: int | None
+    executions: Count
+    payload_bytes: Count
+    wire_bytes: Count
+    step_wire_bytes: Count
+    served_bytes: Count | None
     """`None` where unknown, like `unserved_bytes`."""
-    unserved_bytes: int | None
+    unserved_bytes: Count | None
     formula: str
     source: str
-    network: str = "ici"
-    """`ici`, `dcn` or `ici+dcn`."""
+    network: Annotated[str, one_of("ici", "dcn", "ici+dcn")] = "ici"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class PhaseContract:
     """What one phase requires."""
 
     inherent: tuple[ServedRow, ...]
-    total: int
+    total: Count
     """Bytes a step, mean over devices."""
     notes: tuple[str, ...]
 

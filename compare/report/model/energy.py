@@ -5,12 +5,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
-from compare.report.model.codec import OPTIONAL
+from compare.report.model.codec import OPTIONAL, Count, one_of
 from compare.report.model.timing import Side
 from meshes.devices.chip import Figure
 
-Joules = Mapping[str, float]
+Amount = Annotated[float, ("minimum", 0)]
+Component = Annotated[str, one_of("matrix", "vector", "memory", "ici", "dcn", "static")]
+Verdict = Annotated[str, one_of("inherent", "inflated", "induced", "rest")]
+Counted = Annotated[str, one_of("matrix_flops", "vector_ops", "memory_bytes", "ici_byte_hops", "dcn_bytes", "chip_s")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,46 +25,45 @@ class EnergyModel:
     """The TPU generation, or the name of the user's own."""
     calibrated_on: str
     """Empty: not calibrated."""
-    coefficients: Mapping[str, Figure]
-    """By component: `matrix`, `vector`, `memory`, `ici`, `dcn`, `static`."""
+    coefficients: Mapping[Component, Figure]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepEnergy:
     """The energy of one step of a program on the full mesh."""
 
-    step_j: float
-    low_j: float
-    high_j: float
-    by_component_j: Joules
+    step_j: Amount
+    low_j: Amount
+    high_j: Amount
+    by_component_j: Mapping[Component, float]
     """Adds up to `step_j`."""
-    low_by_component_j: Joules
-    high_by_component_j: Joules
-    by_verdict_j: Joules
-    """`inherent`, `inflated` and `induced` communication, and the `rest`; adds up to `step_j`."""
-    low_by_verdict_j: Joules
-    high_by_verdict_j: Joules
-    chips: float
-    tokens: int
+    low_by_component_j: Mapping[Component, float]
+    high_by_component_j: Mapping[Component, float]
+    by_verdict_j: Mapping[Verdict, float]
+    """`rest` is all but communication; adds up to `step_j`."""
+    low_by_verdict_j: Mapping[Verdict, float]
+    high_by_verdict_j: Mapping[Verdict, float]
+    chips: Amount
+    tokens: Count
     """That a step reads (prefill) or writes (decode)."""
-    per_token_j: float
-    tokens_per_j: float
-    mean_w: float
-    low_mean_w: float
-    high_mean_w: float
-    peak_w: float
+    per_token_j: Amount
+    tokens_per_j: Amount
+    mean_w: Amount
+    low_mean_w: Amount
+    high_mean_w: Amount
+    peak_w: Amount
     """The largest of `power_w` before it was shortened."""
-    low_peak_w: float
-    high_peak_w: float
-    window_ns: float
+    low_peak_w: Amount
+    high_peak_w: Amount
+    window_ns: Amount
     """Of each of `power_w`, from the step's start."""
-    power_w: tuple[float, ...]
+    power_w: tuple[Amount, ...]
     """Mean power of equal windows."""
-    time_by_component_ns: Mapping[str, float]
+    time_by_component_ns: Mapping[Annotated[str, one_of("compute", "memory", "network", "idle")], Amount]
     """`compute` (by its FLOPs), `memory` (compute that its bytes hold up), `network` (exposed communication) and
     `idle`: mean over devices; adds up to the step."""
-    amounts: Mapping[str, Mapping[str, float]]
-    """Verdict -> what is counted: the work of docs/metrics.md, section 14, and `chip_s`, seconds × chips."""
+    amounts: Mapping[Verdict, Mapping[Counted, Amount]]
+    """What is counted: the work of docs/metrics.md, section 14, and `chip_s`, seconds × chips."""
 
     @property
     def has_peak(self) -> bool:
@@ -85,20 +88,20 @@ class EnergyDifference:
 
     left: Side
     right: Side
-    left_j: float
-    right_j: float
+    left_j: Amount
+    right_j: Amount
     difference_j: float
     low_j: float
     high_j: float
-    by_component_j: Joules
+    by_component_j: Mapping[Component, float]
     """Adds up to `difference_j`, as the next does."""
-    by_verdict_j: Joules
+    by_verdict_j: Mapping[Verdict, float]
     ratio: float | None
     """right ÷ left."""
     low_ratio: float | None
     """Over the ranges of the coefficients, with times taken as exact."""
     high_ratio: float | None
-    time_error: float | None = field(default=None, metadata=OPTIONAL)
+    time_error: Amount | None = field(default=None, metadata=OPTIONAL)
     """How far each step's time may be off, as a fraction of it, in the next two."""
     low_ratio_with_times: float | None = field(default=None, metadata=OPTIONAL)
     high_ratio_with_times: float | None = field(default=None, metadata=OPTIONAL)

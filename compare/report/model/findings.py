@@ -2,6 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
+
+from compare.report.model.codec import Count, one_of
+
+CHANGES = ("partitioner", "attention", "cache", "loop", "libtpu", "tracer", "style")
+"""What a control can change, the smallest change first: where several remove the same bytes, the first is the owner."""
+
+Excess = Annotated[str, one_of("inflated", "induced")]
+"""The verdict on bytes beyond the contract."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,13 +23,13 @@ class HeadlineRow:
     partitioner: str | None
     status: str
     error: str | None
-    inherent: int | None
-    inflated: int | None
-    induced: int | None
-    common: int | None
-    framework_induced: int | None
-    missing: int | None
-    wire_bytes: int | None
+    inherent: Count | None
+    inflated: Count | None
+    induced: Count | None
+    common: Count | None
+    framework_induced: Count | None
+    missing: Count | None
+    wire_bytes: Count | None
     ratio: float | None
     """Wire bytes ÷ those of the contract; `None` also where the contract requires none."""
     qualifier: str
@@ -35,23 +44,22 @@ class Difference:
     scope: str
     axes: str
     kind: str
-    verdict: str
-    """`inflated` or `induced`."""
+    verdict: Excess
     cause: str
-    bytes: int
+    bytes: Count
     excess_bytes: int
     """`bytes` less the most that another arm has."""
-    others: Mapping[str, int]
+    others: Mapping[str, Count]
     """Arm -> its bytes of the same."""
-    executions: int
+    executions: Count
     sentence: str
     """What the cause means."""
     remedy: str
     source_line: str | None
     names: tuple[str, ...]
     """The collectives."""
-    serves: tuple[int, ...]
-    controls: Mapping[str, int]
+    serves: tuple[Count, ...]
+    controls: Mapping[str, Count]
     """Cell -> bytes of this scope, axes and verdict there."""
 
 
@@ -61,10 +69,10 @@ class ControlPhase:
 
     status: str
     error: str | None
-    default_bytes: int | None
-    control_bytes: int | None
-    removed_bytes: int | None
-    added_bytes: int | None
+    default_bytes: Count | None
+    control_bytes: Count | None
+    removed_bytes: Count | None
+    added_bytes: Count | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +81,8 @@ class Control:
 
     arm: str
     cell: str
-    changes: tuple[str, ...]
-    """Those of `partitioner attention cache loop libtpu tracer style` in which it differs."""
+    changes: tuple[Annotated[str, one_of(*CHANGES)], ...]
+    """In what it differs."""
     phases: Mapping[str, ControlPhase]
 
 
@@ -87,8 +95,8 @@ class PartitionerPair:
     """Arm -> cell."""
     chosen: bool
     """Whether the totals compare this pair."""
-    common: int | None
-    framework_induced: Mapping[str, int | None]
+    common: Count | None
+    framework_induced: Mapping[str, Count | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +104,8 @@ class ControlEffect:
     """How many bytes of a group one control leaves and removes."""
 
     changes: tuple[str, ...]
-    left_bytes: int
-    removed_bytes: int
+    left_bytes: Count
+    removed_bytes: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,16 +116,16 @@ class Attribution:
     scope: str
     axes: str
     kind: str
-    verdict: str
+    verdict: Excess
     cause: str
-    bytes: int
-    origins: Mapping[str, int]
+    bytes: Count
+    origins: Mapping[str, Count]
     """Origin -> bytes."""
     controls: Mapping[str, ControlEffect]
     removed_by: tuple[str, ...]
     reduced_by: tuple[str, ...]
-    owner: str
-    """`partitioner attention cache loop libtpu tracer style form compiler`, or `open` where nothing shows it."""
+    owner: Annotated[str, one_of(*CHANGES, "form", "compiler", "open")]
+    """`open` where nothing shows it."""
     evidence: str
     """The cell or pass that shows it; empty where none does."""
     source_line: str | None

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from compare.report.model.codec import Count
 from meshes.devices.topology import Place
 
 
@@ -10,8 +11,8 @@ from meshes.devices.topology import Place
 class Device:
     """One device of the mesh."""
 
-    id: int
-    coordinates: Mapping[str, int]
+    id: Count
+    coordinates: Mapping[str, Count]
     """Axis -> coordinate, outermost first."""
     place: Place
     """Its chip, and its core of that chip."""
@@ -23,11 +24,11 @@ class DeviceMesh:
 
     name: str
     topology: str
-    sides: tuple[int, ...]
+    sides: tuple[Count, ...]
     """Chips along x, y and z of one slice."""
     wraps: tuple[bool, ...]
     """Whether each side closes to a ring."""
-    slices: int
+    slices: Count
     devices: tuple[Device, ...]
-    groups: Mapping[str, tuple[tuple[int, ...], ...]]
+    groups: Mapping[str, tuple[tuple[Count, ...], ...]]
     """Axis -> the groups of device ids over it; axes of more than one device only, outermost first."""

@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
+
+from compare.report.model.codec import one_of
 
 Number = int | float | None
 """`None` where unknown."""
@@ -53,7 +56,7 @@ class OperationEnergy:
 class MeasuredEnergy:
     """The measured energy of a step: sum over the measured devices, mean over steps."""
 
-    source: str
+    source: Annotated[str, one_of("meters", "operations")]
     """`meters`: power over time; `operations`: the energy that the profile states for each operation."""
     covers: str
     """What of a chip is measured: its meters' names, or its power rail."""

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
-from compare.report.model.codec import OPTIONAL, Json, inline, key
+from compare.report.model.codec import OPTIONAL, Count, Json, inline, key, one_of
 from compare.report.model.contract import ServedRow
-from compare.report.model.energy import StepEnergy
+from compare.report.model.energy import Amount, StepEnergy
 from compare.report.model.timing import Timing
 from meshes.case import Case
 
@@ -26,35 +27,35 @@ class CollectiveRow:
     kind: str
     axes: str
     """Comma-joined, outermost first; `?` where its groups match none."""
-    network: str
+    network: Annotated[str, one_of("ici", "dcn")]
     form: str
     scope: str
     origin: str
     dtype: str
-    executions: int | None
-    executions_are: str
-    """`exact`, `stated` (a loop whose count only the compiler states), `upper-bound` or `unknown`."""
-    payload_bytes: int
-    wire_bytes: int
+    executions: Count | None
+    executions_are: Annotated[str, one_of("exact", "stated", "upper-bound", "unknown")]
+    """`stated`: in a loop whose count only the compiler states."""
+    payload_bytes: Count
+    wire_bytes: Count
     """One execution, mean over devices."""
-    step_wire_bytes: int | None
+    step_wire_bytes: Count | None
     """All executions of a step; `None` where these are unknown, like the three below."""
     source_line: str | None
     changes: tuple[PassChange, ...] = ()
-    groups: tuple[tuple[int, ...], ...]
+    groups: tuple[tuple[Count, ...], ...]
     """Device ids; of a permute pairs."""
-    inherent_bytes: int | None
-    inflated_bytes: int | None
-    induced_bytes: int | None
-    causes: Mapping[str, int]
+    inherent_bytes: Count | None
+    inflated_bytes: Count | None
+    induced_bytes: Count | None
+    causes: Mapping[str, Count]
     """Cause -> bytes a step; they add up to inflated + induced."""
-    serves: tuple[int, ...]
+    serves: tuple[Count, ...]
     """Indices of the contract rows that it satisfies."""
-    loops: tuple[int | None, ...]
+    loops: tuple[Count | None, ...]
     """Trip counts of the loops around it, outermost first."""
     shapes: tuple[str, ...] = ()
     """Of its operands, like `bf16[16,4096]`."""
-    device_executions: tuple[int, ...] | None = None
+    device_executions: tuple[Count, ...] | None = None
     """Of each device, where they differ."""
     hlo: str
 
@@ -68,25 +69,25 @@ class CollectiveRow:
 class Totals:
     """Bytes of one step of a program, mean over devices; rows of unknown executions count in `unknown_rows` only."""
 
-    wire_bytes: int
-    ici_wire_bytes: int | None = field(default=None, metadata=OPTIONAL)
+    wire_bytes: Count
+    ici_wire_bytes: Count | None = field(default=None, metadata=OPTIONAL)
     """`wire_bytes` of collectives within slices.  `None` in a report of an earlier version."""
-    dcn_wire_bytes: int | None = field(default=None, metadata=OPTIONAL)
+    dcn_wire_bytes: Count | None = field(default=None, metadata=OPTIONAL)
     """`wire_bytes` of collectives between slices, over the data centre's network."""
-    inherent: int
-    inflated: int
-    induced: int
-    missing: int
+    inherent: Count
+    inflated: Count
+    induced: Count
+    missing: Count
     """Bytes of contract rows that nothing satisfies; without rows that a collective of unknown executions satisfies."""
-    unserved: int
+    unserved: Count
     """Bytes of all contract rows that nothing satisfies; the same rows are left out."""
-    unknown_rows: int
-    upper_bound_rows: int
-    common: int | None = None
+    unknown_rows: Count
+    upper_bound_rows: Count
+    common: Count | None = None
     """Of inflated + induced, what every arm has.  `None` where the program was not compared, like the two below."""
-    framework_induced: int | None = None
+    framework_induced: Count | None = None
     partitioner_induced: int | None = None
-    compute_over_floor: float | None = field(default=None, metadata=OPTIONAL)
+    compute_over_floor: Amount | None = field(default=None, metadata=OPTIONAL)
     """Of a modelled program: compute_ns ÷ the floor of its plan."""
 
 
@@ -95,12 +96,12 @@ class OriginTotals:
     """The collectives of one origin: the program itself, the partitioner or a later pass."""
 
     origin: str
-    collectives: int
-    step_wire_bytes: int
-    inherent_bytes: int
-    inflated_bytes: int
-    induced_bytes: int
-    changes: Mapping[str, int]
+    collectives: Count
+    step_wire_bytes: Count
+    inherent_bytes: Count
+    inflated_bytes: Count
+    induced_bytes: Count
+    changes: Mapping[str, Count]
     """`pass: what` -> number of collectives that it changed."""
 
 
@@ -138,7 +139,7 @@ class ProgramReport:
     """The tracer, where it is not the arm's own."""
     witness: str | None = field(default=None, metadata=OPTIONAL)
     """Of a program that other people wrote: the name of its adapter."""
-    constraints: int | None = field(default=None, metadata=OPTIONAL)
+    constraints: Count | None = field(default=None, metadata=OPTIONAL)
     """Of such a program: the number of sharding constraints on activations."""
     program_digest: str | None = None
     execution: Execution | None = field(default=None, metadata=inline("case"))

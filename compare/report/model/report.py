@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Annotated, Self
 
-from compare.report.model.codec import OPTIONAL, JsonObject, decode, encode
+from compare.report.model.codec import OPTIONAL, Count, JsonObject, decode, encode
 from compare.report.model.contract import ServedRow
 from compare.report.model.energy import EnergyDifference, EnergyModel
 from compare.report.model.findings import Attribution, Control, Difference, HeadlineRow, PartitionerPair
@@ -14,7 +14,6 @@ from compare.report.model.timing import TimeDifference
 from meshes.case import Case
 
 SCHEMA = 1
-"""Increased when scripts that read the report would have to change; new fields do not increase it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +33,7 @@ class PhaseReport:
 
     inherent: tuple[ServedRow, ...]
     """The contract; `served_bytes` is the least over the arms' default programs."""
-    inherent_total: int
+    inherent_total: Count
     notes: tuple[str, ...] = ()
     compared_cells: Mapping[str, str]
     """Arm -> the cell that was compared with the other arms."""
@@ -52,9 +51,10 @@ class PhaseReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What each arm's compiled programs move in one step, and what the plan needs."""
+    """What each arm's compiled programs move in one step, and what the plan needs.  Bytes are means over devices."""
 
-    schema: int
+    schema: Annotated[int, ("const", SCHEMA)]
+    """Raised when scripts that read the report would have to change; new fields do not raise it."""
     sentence: str
     case: Case
     mesh: DeviceMesh

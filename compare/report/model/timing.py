@@ -6,12 +6,16 @@ the timeline does not show it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
-from compare.report.model.codec import OPTIONAL
+from compare.report.model.codec import OPTIONAL, Count, one_of
 from compare.report.model.power import MeasuredPower
 
-Number = int | float | None
+Signed = int | float | None
 """An int where it is one, else a float to the picosecond; `None` where unknown."""
+Number = Annotated[Signed, ("minimum", 0)]
+Share = Annotated[Signed, ("minimum", 0), ("maximum", 1)]
+Verdict = Annotated[str, one_of("inherent", "inflated", "induced", "unknown")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +30,7 @@ class Times:
     wait_ns: Number
     compute_ns: Number
     communication_fraction: Number
-    overlap: Number
+    overlap: Share
     copy_wait_ns: Number = field(default=None, metadata=OPTIONAL)
     """Neither compute nor communication: the device waits for a local copy.  Absent where no such wait is shown."""
 
@@ -58,7 +62,7 @@ class StepTimes(TraceTimes):
 class OneStep:
     """One step by itself."""
 
-    step: int
+    step: Count
     step_ns: Number
     communication_ns: Number
     exposed_ns: Number
@@ -86,13 +90,13 @@ class CollectiveTimes:
     communication_ns: Number
     exposed_ns: Number
     wait_ns: Number
-    verdict: str
-    """The verdict on most of its bytes, or `unknown`."""
+    verdict: Verdict
+    """The verdict on most of its bytes."""
     cause: str | None = None
     """The cause with the most bytes."""
-    algorithm_bytes_per_s: int | None = None
-    bus_bytes_per_s: int | None = None
-    peak_bytes_per_s: int | None = None
+    algorithm_bytes_per_s: Count | None = None
+    bus_bytes_per_s: Count | None = None
+    peak_bytes_per_s: Count | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,11 +105,11 @@ class Gaps:
 
     from_axes: str
     to_axes: str
-    n: int
-    median_ns: Number
-    p95_ns: Number
+    n: Count
+    median_ns: Signed
+    p95_ns: Signed
     iqr_ns: Number
-    quantiles_ns: tuple[Number, ...]
+    quantiles_ns: tuple[Signed, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +126,7 @@ class NetworkUse:
 class Volume:
     """Curves over the step: per bin the bytes sent, and the fraction of time in which the network is in use."""
 
-    bins: int
+    bins: Count
     wire_bytes: tuple[Number, ...]
     up: tuple[Number, ...]
 
@@ -131,8 +135,8 @@ class Volume:
 class PairTraffic:
     """The bytes that one device sends to another."""
 
-    device_from: int
-    device_to: int
+    device_from: Count
+    device_to: Count
     axes: str
     logical_bytes: Number
     routed_bytes: Number
@@ -142,24 +146,24 @@ class PairTraffic:
 class StageTimes:
     """One stage of the pipeline."""
 
-    stage: int
-    ticks: int
+    stage: Count
+    ticks: Count
     bubble_ticks: Number
     pipeline_ns: Number
     bubble_ns: Number
     busy_in_bubble_ns: Number
-    idle_ns: Number
-    bubble_share: Number
+    idle_ns: Signed
+    bubble_share: Share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
     """One tick of the pipeline, from the step's start."""
 
-    tick: int
-    start_ns: Number
+    tick: Count
+    start_ns: Signed
     duration_ns: Number
-    microbatches: tuple[int | None, ...]
+    microbatches: tuple[Count | None, ...]
     """Per stage the microbatch that it holds, or `None`."""
 
 
@@ -168,7 +172,7 @@ class PipelinePhase:
     """`before`, `fill`, `steady`, `drain` or `after`."""
 
     phase: str
-    start_ns: Number
+    start_ns: Signed
     duration_ns: Number
 
 
@@ -177,8 +181,8 @@ class PipelineTimes:
     """The pipeline, and the fraction of its time in which stages hold no microbatch."""
 
     stages: tuple[StageTimes, ...]
-    bubble_share: Number
-    gpipe_bubble_share: Number
+    bubble_share: Share
+    gpipe_bubble_share: Share
     """The bubble share of a uniform GPipe pipeline."""
     ticks: tuple[Tick, ...]
     phases: tuple[PipelinePhase, ...]
@@ -188,16 +192,16 @@ class PipelineTimes:
 class DeviceTimes:
     """One device of the timeline, and how many devices it represents."""
 
-    device: int
-    stands_for: int
+    device: Count
+    stands_for: Count
     step_ns: Number
     communication_ns: Number
     exposed_ns: Number
     hidden_ns: Number
     wait_ns: Number
     compute_ns: Number
-    idle_ns: Number
-    members: tuple[int, ...] | None = field(default=None, metadata=OPTIONAL)
+    idle_ns: Signed
+    members: tuple[Count, ...] | None = field(default=None, metadata=OPTIONAL)
     """The devices that it represents, itself included; not in what earlier versions wrote."""
     copy_wait_ns: Number = field(default=None, metadata=OPTIONAL)
     """As in `Times`."""
@@ -208,15 +212,15 @@ class Imbalance:
     """The largest over devices ÷ the mean, and the device that has it."""
 
     largest_over_mean: Number
-    device: int
+    device: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Straggler:
     """How late a device reaches its collectives."""
 
-    device: int
-    mean_lag_ns: Number
+    device: Count
+    mean_lag_ns: Signed
     last_share: Number
     """The fraction of its executions that it alone reaches last."""
 
@@ -289,8 +293,8 @@ class Operation:
     Amounts are of one device in one step, of all executions; docs/metrics.md, section 15.
     """
 
-    role: str
-    """`compute`, `copy` (a wait for a local copy), or `communication` (its exposed time)."""
+    role: Annotated[str, one_of("compute", "copy", "communication")]
+    """`copy` is a wait for a local copy; of a `communication` the times are its exposed ones."""
     opcode: str
     shape: str
     """Of the largest array that it makes; of a collective that of its first operand."""
@@ -300,7 +304,7 @@ class Operation:
     source_line: str | None
     name: str
     """The instruction that takes longest, of as many as `instructions`."""
-    instructions: int
+    instructions: Count
     tensors: tuple[str, ...]
     """Parameters of the program whose values it reads."""
     executions: Number
@@ -313,19 +317,19 @@ class Operation:
     """matrix_flops at the peak."""
     memory_ns: Number
     """memory_bytes at the rate that the schedule model reaches."""
-    bound: str | None
-    """`arithmetic`, `memory`, `other` or `collective`; `None` without a device's rates."""
+    bound: Annotated[str, one_of("arithmetic", "memory", "other", "collective")] | None
+    """`None` without a device's rates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSummary:
     """A one-page summary of a timeline, modelled or measured (`source`); `compare.trace --json` prints it."""
 
-    source: str
+    source: Annotated[str, one_of("measured", "modelled")]
     label: str
-    devices: int
-    steps: int
-    unjoined_events: int
+    devices: Count
+    steps: Count
+    unjoined_events: Count
     per_step: TraceTimes
     notes: tuple[str, ...]
     power: MeasuredPower | None = field(default=None, metadata=OPTIONAL)
@@ -338,7 +342,7 @@ class Timing(TraceSummary):
 
     per_step: StepTimes
     each_step: tuple[OneStep, ...]
-    by_verdict: Mapping[str, VerdictTimes]
+    by_verdict: Mapping[Verdict, VerdictTimes]
     collectives: tuple[CollectiveTimes, ...]
     intervals: tuple[Gaps, ...]
     network: Mapping[str, NetworkUse]
@@ -371,10 +375,10 @@ class TotalTimeDifference:
 
     left_communication_ns: Number
     right_communication_ns: Number
-    difference_communication_ns: Number
+    difference_communication_ns: Signed
     left_exposed_ns: Number
     right_exposed_ns: Number
-    difference_exposed_ns: Number
+    difference_exposed_ns: Signed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,10 +395,10 @@ class ScopeTimeDifference:
     right_exposed_ns: Number
     right_executions: Number
     right_payload_bytes: Number
-    difference_communication_ns: Number
-    difference_exposed_ns: Number
-    difference_executions: Number
-    difference_payload_bytes: Number
+    difference_communication_ns: Signed
+    difference_exposed_ns: Signed
+    difference_executions: Signed
+    difference_payload_bytes: Signed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -412,7 +416,7 @@ class UnmatchedCollective:
     communication_ns: Number
     exposed_ns: Number
     executions: Number
-    stretches: int
+    stretches: Count
     longest_ns: Number
 
 
@@ -421,11 +425,11 @@ class UnmatchedInterval:
     """An interval of communication without a match on the other side."""
 
     side: str
-    device: int
-    weight: int
+    device: Count
+    weight: Count
     """Number of devices that it represents."""
-    step: int
-    start_ns: Number
+    step: Count
+    start_ns: Signed
     """From the step's start."""
     duration_ns: Number
     communication_ns: Number
@@ -454,5 +458,5 @@ class TimeDifference:
     excess: tuple[UnmatchedCollective, ...]
     stretches: tuple[UnmatchedInterval, ...]
     """The longest ones."""
-    num_stretches: int
+    num_stretches: Count
     notes: tuple[str, ...]

@@ -14,10 +14,11 @@ from compare.metrics.verdicts import verdict_shares
 from compare.profile.power.files import PowerFiles, add_power
 from compare.render.time.measured_power import power_sentences
 from compare.report.model.codec import decode, encode
+from compare.report.model.power import MeasuredPower
 from compare.report.model.timing import Timing
+from compare.report.schema import report_schema
 from compare.timeline.series import CHIP, CORE, MEMORY, POWER, TEMPERATURE, EnergyCurve, Series, add_series
 from compare.timeline.tracks.tracks import DeviceTracks
-from tests.compare.report.test_schema import SHIPPED
 from tests.compare.timeline.build import comm, compute, container, row, steps, timeline
 
 MS = 1_000_000
@@ -139,7 +140,7 @@ def test_a_report_keeps_what_was_measured_and_says_it():
         "inherent": 0.05, "inflated": 0, "induced": 0.15, "unknown": 0,
     }  # fmt: skip
     assert decode(Timing, json.loads(json.dumps(document))) == section
-    jsonschema.validate(document["power"], SHIPPED["$defs"]["timing"]["properties"]["power"])
+    jsonschema.validate(document["power"], report_schema(MeasuredPower))
     assert list(power_sentences(section.power)) == [
         "measured: a step takes 1.00 J on 1 device, 100 W each, at most 100 W in 1 ms; measured is gpu_power. 150 mJ "
         "are for communication that the plan does not need.",
