@@ -88,7 +88,8 @@ def causes(verdict: ProgramVerdict) -> Counter[str]:
     amounts: Counter[str] = Counter()
     for row in verdict.rows:
         for cause, amount in row.causes.items():
-            amounts[f"{cause} ({row.collective.kind} in {row.collective.scope})"] += amount
+            scope = max(row.collective.operands, key=lambda operand: operand.payload_bytes).scope
+            amounts[f"{cause} ({row.collective.kind} in {scope})"] += amount
     return amounts
 
 
