@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from jaxlib import _hlo, _jax
+from jaxlib import _hlo, _jax, xla_client
 
 from compare.hlo.proto.program import read_device_assignment
 
@@ -35,6 +35,16 @@ def estimate_cost(executable: _jax.Executable) -> dict[str, float | str | None]:
         "optimal_s": None if optimal_s is None or optimal_s < 0 else optimal_s,
         "loop_bodies": "counted once",
     }
+
+
+def list_chosen_shardings(executable: _jax.Executable, *, is_open: Sequence[bool]) -> dict[int, str]:
+    """Number of a result -> its sharding, in XLA's spelling, of those that the program leaves open and that are split.
+
+    is_open: of each result, whether it is.
+    """
+    found = [repr(xla_client.HloSharding.from_proto(each)) for each in executable.get_output_shardings() or ()]
+    together = zip(found, is_open, strict=False)  # one tuple of all, where a program came with another result
+    return {number: text for number, (text, chosen) in enumerate(together) if chosen and text != "{replicated}"}
 
 
 def read_device_ids(module: _hlo.HloModule) -> list[int]:

@@ -2,11 +2,13 @@
 
 import gzip
 import hashlib
+import json
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from compare.compile.rematerialised import LOG_WARNINGS, Rematerialised, find_rematerialised
 from compare.compile.workers.compile_any import format_request
 from compare.passes import archive as passes
 from compare.run.arms import COMPILER, read_versions
@@ -45,6 +47,9 @@ class CompiledProgram:
     """Shardy's meshes, as the program writes them."""
     passes: bytes
     """The archive of the texts between the compiler's passes; empty where none were recorded."""
+    chosen: Mapping[int, str]
+    """Result -> sharding, of those that the program leaves open and that the compiler splits."""
+    rematerialised: tuple[Rematerialised, ...]
 
 
 def compile_all(
@@ -92,7 +97,7 @@ def _command(out: Path) -> Command:
     return Command(
         argv=step.argv(out / "request.json", out),
         stderr=out / "stderr",
-        environment=step.environment(),
+        environment=step.environment() | LOG_WARNINGS,
         timeout_s=TIMEOUT_S,
     )
 
@@ -101,6 +106,9 @@ def _keep_result(number: int, ended: ProcessEnd, out: Path, cache: Cache, key: s
     """Move the results, without the input program, into the cache; returns the cache entry."""
     if ended.status != "ok":
         raise CompileFailed(number, ended.error)
+    about = read_json(out / "compiled.json")
+    log = (out / "stderr").read_text(errors="replace")
+    (out / "compiled.json").write_text(json.dumps(about | {"rematerialised": find_rematerialised(log)}))
     entry = cache.begin()
     for name in (*RESULTS, passes.FILE):
         if name in RESULTS or (out / name).is_file():
@@ -115,4 +123,7 @@ def _read_result(entry: Path) -> CompiledProgram:
     how = f"compiled for {topology} by libtpu {about['versions']['libtpu']}"
     text = gzip.decompress((entry / "optimized.hlo.gz").read_bytes()).decode()
     packed = (entry / passes.FILE).read_bytes() if (entry / passes.FILE).is_file() else b""
-    return CompiledProgram(text, how, topology, tuple(about["device_ids"]), tuple(about["meshes"]), packed)
+    return CompiledProgram(
+        text, how, topology, tuple(about["device_ids"]), tuple(about["meshes"]), packed,
+        {int(number): sharding for number, sharding in about.get("chosen", {}).items()}, tuple(about["rematerialised"]),
+    )  # fmt: skip

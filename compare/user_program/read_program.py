@@ -22,6 +22,7 @@ from compare.hlo.text.module import Module, read
 from compare.run import cache, progress
 from compare.run.errors import WorkError
 from compare.user_program.compile_program import CompiledProgram, CompileFailed, compile_all
+from compare.user_program.partitioner_notes import list_notes
 from compare.user_program.program_mesh import Axes, mesh_of, mesh_of_text, reading_axes
 from compare.user_program.saved_program import SavedProgram, is_saved, read_saved
 from meshes.devices.topology import Topology
@@ -237,9 +238,12 @@ def _read(
         )
     else:
         saved = program.saved or SavedProgram(text=decode_text(program.data) or module.text, axes=sizes)
-    notes = tuple(dict.fromkeys((*program.notes, *replicated_notes(module))))  # a saved program's own have it already
-    saved = replace(saved, axes=sizes, notes=notes, names=names.fill_from(saved.names))
-    return ProgramCollectives(_rows(program, module, saved), saved, mesh)
+    saved = replace(saved, axes=sizes, names=names.fill_from(saved.names))
+    rows = _rows(program, module, saved)
+    decided = list_notes(compiled, sizes, rows=rows) if compiled else ()
+    # A saved program's own have them already.
+    notes = tuple(dict.fromkeys((*program.notes, *replicated_notes(module), *decided)))
+    return ProgramCollectives(rows, replace(saved, notes=notes), mesh)
 
 
 def _rows(program: ProgramInput, module: Module, saved: SavedProgram) -> tuple[Collective, ...]:

@@ -78,7 +78,7 @@ def test_json_is_a_list_of_rows(file, capsys):
         "scope": "layer.mlp.down", "origin": "not recorded", "changes": [], "dtype": "f32",
         "groups": [[0, 1, 2, 3], [4, 5, 6, 7]], "executions": 1, "executions_are": "exact",
         "payload_bytes": 400, "wire_bytes": 600, "step_wire_bytes": 600, "source_line": "m.py:3",
-        "op_name": "jit(f)/layer.mlp.down/psum", "inferred": [], "line": 11,
+        "op_name": "jit(f)/layer.mlp.down/psum", "inferred": [], "line": 11, "caller": None,
     }  # fmt: skip
 
 

@@ -4,7 +4,8 @@ The program is StableHLO (text or bytecode), or HLO from before the partitioner 
 holds `program` (its path), `topology` (`v5e:2x4`; empty: the smallest v5e slice that it fills) and `num_devices` (0:
 as many as the program says).  How it is compiled it says itself: which partitioner it was written for, which arguments
 and results have no sharding, so that the compiler may choose one, as `jit` and PyTorch/XLA have it.  Writes, exits and
-dies as `compare.compile.workers.compile_request` does, and writes the `meshes` that the program names, too.
+dies as `compare.compile.workers.compile_request` does, and writes the `meshes` that the program names, too, and the
+shardings that the compiler has `chosen` for results without one.
 """
 
 import json
@@ -34,7 +35,7 @@ class Fields(TypedDict):
 def handle_request(request: Path, out: Path) -> None:
     """Convert it to StableHLO bytecode, read off it how it is to be compiled, and compile it."""
     fields: Fields = read_request(request, fields=FIELDS)
-    from compare.compile import to_stablehlo
+    from compare.compile import executable_info, to_stablehlo
 
     converted = to_stablehlo.convert_to_stablehlo(Path(fields["program"]).read_bytes())
     topology = _topology(fields, num_devices=converted.num_devices)
@@ -48,9 +49,10 @@ def handle_request(request: Path, out: Path) -> None:
         "strip": [],
         "passes": True,
     }
-    compile_request.compile_request(request_fields, out)
+    executable = compile_request.compile_request(request_fields, out)
     about = json.loads((out / "compiled.json").read_bytes())
-    write(out / "compiled.json", about | {"meshes": converted.meshes})
+    chosen = executable_info.list_chosen_shardings(executable, is_open=converted.open_outputs)
+    write(out / "compiled.json", about | {"meshes": converted.meshes, "chosen": chosen})
 
 
 def _topology(fields: Fields, *, num_devices: int) -> Topology:

@@ -15,19 +15,23 @@ import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from compare.compile.errors import RefusedError
 from compare.compile.requests import CompileRequest
 from compare.compile.workers.worker import Stages, read_request, serve, write
 from meshes.process.last_word import claim_stderr
 
+if TYPE_CHECKING:
+    from jaxlib._jax import Executable
+
 FIELDS = frozenset({"program", "topology", "num_slices", "places", "compile_options", "strip", "passes"})
 FLAG_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 """Of the environment, what changes the compiled program beside the options."""
 
 
-def compile_request(request: CompileRequest, out: Path) -> None:
-    """Compile, and write the program and compiled.json."""
+def compile_request(request: CompileRequest, out: Path) -> "Executable":
+    """Compile, and write the program and compiled.json; returns the executable."""
     stages = Stages()
     stages.begin("import")
     from compare.compile import compile_and_name, compiler, executable_info
@@ -64,6 +68,7 @@ def compile_request(request: CompileRequest, out: Path) -> None:
         "seconds": stages.seconds(),
     }
     write(out / "compiled.json", about)
+    return compiled.executable
 
 
 def handle_request(request: Path, out: Path) -> None:

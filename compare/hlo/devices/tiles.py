@@ -3,15 +3,18 @@
 `{devices=[2,1,4]<=[8] last_tile_dim_replicate}`, `{devices=[1,8]0,1,…}`; `{mesh['a'=2,'b'=4], [{'b'}, {}]}`.
 """
 
+import itertools
 import math
 import re
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from compare.hlo.text.errors import MOST_DEVICES, HloError
 from meshes.devices.mesh_spec import list_groups
 
+Ids = npt.NDArray[np.int64]
 _TILED = re.compile(
     r"\{devices=\[(?P<tiles>[\d,]+)\](?:<=\[(?P<order>[\d,]+)\](?:T\((?P<turn>[\d,]+)\))?|(?P<ids>[\d,]+))"
     r"(?P<last> last_tile_dim_replicate)?\}"
@@ -34,6 +37,35 @@ def read_tiles(sharding: str) -> tuple[int, ...] | None:
         return _by_device(
             {device: tile for tile, group in enumerate(groups) for device in group}, count=math.prod(sizes.values())
         )
+    return None
+
+
+def spell_split(sharding: str, *, axes: Mapping[str, int]) -> str:
+    """`[data, -, x·y]`: the axes that each dim is split over; the sharding as it stands where no axes make it.
+
+    axes: the mesh's, outermost first.
+    """
+    match = _TILED.fullmatch(sharding)
+    sizes = _ints(match["tiles"])[: -1 if match["last"] else None] if match else ()
+    tiles = read_tiles(sharding) if match else None
+    if tiles is None or len(tiles) != math.prod(axes.values()):
+        return sharding
+    places = np.arange(len(tiles)).reshape(*axes.values())
+    at = dict(zip(axes, np.unravel_index(places.ravel(), places.shape), strict=True))
+    dims = [_axes_of(index, size, at, axes) for index, size in zip(np.unravel_index(tiles, sizes), sizes, strict=True)]
+    return sharding if None in dims else f"[{', '.join(map(str, dims))}]"
+
+
+def _axes_of(index: Ids, size: int, at: Mapping[str, Ids], axes: Mapping[str, int]) -> str | None:
+    """The axes, major first, that number the parts of a dim as `index` does; `-` where it is whole."""
+    if size == 1:
+        return "-"
+    for count in range(1, len(axes) + 1):
+        for order in itertools.permutations(axes, count):
+            if math.prod(axes[axis] for axis in order) == size:
+                number = np.ravel_multi_index([at[axis] for axis in order], [axes[axis] for axis in order])
+                if np.array_equal(number, index):
+                    return "·".join(order)
     return None
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.hlo.devices.tiles import is_split_over, read_tiles
+from compare.hlo.devices.tiles import is_split_over, read_tiles, spell_split
 from compare.hlo.text.errors import HloError
 
 AXES = {"data": 2, "tensor": 4}
@@ -30,6 +30,28 @@ def test_a_sharding_says_who_holds_what(sharding, tiles, split):
     read = read_tiles(sharding)
     assert read == tiles
     assert {axis for axis in AXES if is_split_over(read, axis, axes=AXES)} == split
+
+
+@pytest.mark.parametrize(
+    ("sharding", "split"),
+    [
+        ("{devices=[2,4]<=[8]}", "[data, tensor]"),
+        ("{devices=[4,2]<=[2,4]T(1,0)}", "[tensor, data]"),
+        ("{devices=[1,8]<=[8]}", "[-, data·tensor]"),
+        ("{devices=[8,1]<=[2,4]T(1,0)}", "[tensor·data, -]"),
+        ("{devices=[1,4,2]<=[2,4]T(1,0) last_tile_dim_replicate}", "[-, tensor]"),
+        ("{devices=[1,8]0,1,2,3,4,5,6,7}", "[-, data·tensor]"),
+        # Pairs inside tensor have no name of their own.
+        (
+            "{devices=[2,4]<=[4,2]T(1,0) last_tile_dim_replicate}",
+            "{devices=[2,4]<=[4,2]T(1,0) last_tile_dim_replicate}",
+        ),
+        ("{replicated}", "{replicated}"),
+        ("{devices=[2,2]<=[4]}", "{devices=[2,2]<=[4]}"),
+    ],
+)
+def test_a_split_is_spelled_in_axes(sharding, split):
+    assert spell_split(sharding, axes=AXES) == split
 
 
 @pytest.mark.parametrize(
