@@ -64,6 +64,12 @@ def convert_to_stablehlo(data: bytes) -> StablehloProgram:
     return _describe(module, num_devices=int(partitions[1]) if partitions else 0)
 
 
+def write_hlo(bytecode: bytes) -> str:
+    """The text of the same program as HLO, before any pass."""
+    program = _jax.mlir.mlir_module_to_xla_computation(bytecode, use_tuple_args=False, return_tuple=False)
+    return str(program.get_hlo_module().to_string())
+
+
 def _open_results(module: ir.Module) -> None:
     """Take `{replicated}` off the results of a Shardy program that it has no word of Shardy's for.
 

@@ -22,7 +22,7 @@ TIMEOUT_S = 1800.0
 KIND = "compiled-own"
 """The kind of its cache entries."""
 MODULE = "compare.compile.workers.compile_any"
-RESULTS = ("optimized.hlo.gz", "compiled.json")
+RESULTS = ("optimized.hlo.gz", "compiled.json", "before.hlo.gz")
 
 
 class CompileFailed(WorkError):  # noqa: N818
@@ -38,6 +38,8 @@ class CompiledProgram:
     """A compiled program's text, and its target and compiler."""
 
     text: str
+    before: str
+    """The text before the partitioner, without names of devices."""
     how: str
     topology: str
     """`v5e:2x4`, or `2xv5e:2x4`."""
@@ -121,9 +123,9 @@ def _read_result(entry: Path) -> CompiledProgram:
     slices = f"{about['num_slices']}x" if about["num_slices"] > 1 else ""
     topology = f"{slices}{about['topology']}"
     how = f"compiled for {topology} by libtpu {about['versions']['libtpu']}"
-    text = gzip.decompress((entry / "optimized.hlo.gz").read_bytes()).decode()
+    text, before = (gzip.decompress((entry / name).read_bytes()).decode() for name in (RESULTS[0], RESULTS[2]))
     packed = (entry / passes.FILE).read_bytes() if (entry / passes.FILE).is_file() else b""
     return CompiledProgram(
-        text, how, topology, tuple(about["device_ids"]), tuple(about["meshes"]), packed,
-        {int(number): sharding for number, sharding in about.get("chosen", {}).items()}, tuple(about["rematerialised"]),
+        text, before, how, topology, tuple(about["device_ids"]), tuple(about["meshes"]), packed,
+        {int(number): sharding for number, sharding in about["chosen"].items()}, tuple(about["rematerialised"]),
     )  # fmt: skip

@@ -4,17 +4,33 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from compare.compile.rematerialised import Rematerialised
 from compare.hlo.collective import Collective
+from compare.hlo.collectives.replicated import replicated_notes
 from compare.hlo.devices.tiles import spell_split
+from compare.hlo.text.metadata import SourceNames
+from compare.hlo.text.module import Module, read
 from compare.user_program.compile_program import CompiledProgram
+from compare.user_program.repeated_work import repeated_work
 
 MOST = 8
 """Tensors in a note; the others are counted."""
 
 
-def list_notes(compiled: CompiledProgram, axes: Mapping[str, int], *, rows: Sequence[Collective]) -> Iterator[str]:
+def list_notes(
+    compiled: CompiledProgram,
+    module: Module,
+    *,
+    axes: Mapping[str, int],
+    rows: Sequence[Collective],
+    names: SourceNames | None = None,
+) -> Iterator[str]:
     """axes: the mesh's, outermost first; rows: the program's, for the source lines."""
+    if not replicated_notes(module) and (words := repeated_work(read(compiled.before), module, axes=axes, names=names)):
+        yield words
     if compiled.chosen:
-        splits = [f"{number} as {spell_split(each, axes=axes)}" for number, each in compiled.chosen.items()]
+        alike: dict[str, list[int]] = {}
+        for number, sharding in compiled.chosen.items():
+            alike.setdefault(spell_split(sharding, axes=axes), []).append(number)
+        splits = [f"{', '.join(map(str, numbers))} as {split}" for split, numbers in alike.items()]
         yield f"results without a sharding are split as the compiler chose: {_listed(splits)}"
     lines = {row.op_name: row.source_line for row in rows if row.source_line and "source_line" not in row.inferred}
     remade = [

@@ -240,7 +240,7 @@ def _read(
         saved = program.saved or SavedProgram(text=decode_text(program.data) or module.text, axes=sizes)
     saved = replace(saved, axes=sizes, names=names.fill_from(saved.names))
     rows = _rows(program, module, saved)
-    decided = list_notes(compiled, sizes, rows=rows) if compiled else ()
+    decided = list_notes(compiled, module, axes=sizes, rows=rows, names=saved.names) if compiled else ()
     # A saved program's own have them already.
     notes = tuple(dict.fromkeys((*program.notes, *replicated_notes(module), *decided)))
     return ProgramCollectives(rows, replace(saved, notes=notes), mesh)

@@ -4,10 +4,11 @@ The program is StableHLO (text or bytecode), or HLO from before the partitioner 
 holds `program` (its path), `topology` (`v5e:2x4`; empty: the smallest v5e slice that it fills) and `num_devices` (0:
 as many as the program says).  How it is compiled it says itself: which partitioner it was written for, which arguments
 and results have no sharding, so that the compiler may choose one, as `jit` and PyTorch/XLA have it.  Writes, exits and
-dies as `compare.compile.workers.compile_request` does, and writes the `meshes` that the program names, too, and the
-shardings that the compiler has `chosen` for results without one.
+dies as `compare.compile.workers.compile_request` does, and writes the `meshes` that the program names, too, the
+shardings that the compiler has `chosen` for results without one, and before.hlo.gz, the program before the partitioner.
 """
 
+import gzip
 import json
 import sys
 from pathlib import Path
@@ -50,6 +51,8 @@ def handle_request(request: Path, out: Path) -> None:
         "passes": True,
     }
     executable = compile_request.compile_request(request_fields, out)
+    before = to_stablehlo.write_hlo(converted.bytecode)
+    (out / "before.hlo.gz").write_bytes(gzip.compress(before.encode(), compresslevel=6, mtime=0))
     about = json.loads((out / "compiled.json").read_bytes())
     chosen = executable_info.list_chosen_shardings(executable, is_open=converted.open_outputs)
     write(out / "compiled.json", about | {"meshes": converted.meshes, "chosen": chosen})

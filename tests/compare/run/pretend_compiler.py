@@ -15,8 +15,9 @@ print(json.dumps({"stage": "compile"}), flush=True)
 (out / "dump").mkdir()
 (out / "program.mlirbc").write_text(text)
 (out / "optimized.hlo.gz").write_bytes(gzip.compress(program(SUM, GATHER).encode()))
+(out / "before.hlo.gz").write_bytes(gzip.compress(program(SUM).encode()))
 (out / "passes.tar.xz").write_bytes(b"recorded")
 meshes = ['sdy.mesh @mesh = <["data"=2, "tensor"=4]>'] if "meshed" in text else []
 about = {"num_slices": 1, "topology": request["topology"] or "v5e:2x4", "versions": {"libtpu": "0"}, "device_ids": []}
-about["meshes"] = meshes
+about |= {"meshes": meshes, "chosen": {}}
 (out / "compiled.json").write_text(json.dumps(about))

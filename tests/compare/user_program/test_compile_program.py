@@ -48,7 +48,9 @@ def test_another_program_another_topology_another_version_is_another_entry(cache
 def test_what_is_kept_are_the_results_alone(cache):
     collectives(BEFORE, axes=AXES)
     (entry,) = (cache / compile_program.KIND).iterdir()
-    assert sorted(os.listdir(entry)) == ["compiled.json", "manifest.json", "optimized.hlo.gz", "passes.tar.xz"]
+    assert sorted(os.listdir(entry)) == [
+        "before.hlo.gz", "compiled.json", "manifest.json", "optimized.hlo.gz", "passes.tar.xz",
+    ]  # fmt: skip
     assert os.listdir(cache / "begun") == []
 
 
