@@ -21,6 +21,7 @@ from compare.hlo.text.metadata import SourceNames
 from compare.hlo.text.module import Module, read
 from compare.run import cache, progress
 from compare.run.errors import WorkError
+from compare.user_program.advice.advise import advise
 from compare.user_program.compile_program import CompiledProgram, CompileFailed, compile_all
 from compare.user_program.partitioner_notes import list_notes
 from compare.user_program.program_mesh import Axes, mesh_of, mesh_of_text, reading_axes
@@ -242,7 +243,7 @@ def _read(
     rows = _rows(program, module, saved)
     decided = list_notes(compiled, module, axes=sizes, rows=rows, names=saved.names) if compiled else ()
     # A saved program's own have them already.
-    notes = tuple(dict.fromkeys((*program.notes, *replicated_notes(module), *decided)))
+    notes = tuple(dict.fromkeys((*program.notes, *replicated_notes(module), *decided, *advise(rows))))
     return ProgramCollectives(rows, replace(saved, notes=notes), mesh)
 
 

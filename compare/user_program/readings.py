@@ -19,6 +19,7 @@ from compare.run.folder.load_run import read_run
 from compare.run.folder.replace_folder import CASE
 from compare.run.folder.timelines import build_timelines
 from compare.schedule.hardware import Hardware
+from compare.user_program.advice.advise import advise
 from compare.user_program.program_mesh import format_axes, reading_axes
 from compare.user_program.saved_program import is_saved, read_saved
 from compare.user_program.step_time import StepTime, describe_step, model_program
@@ -61,7 +62,8 @@ def read_program(path: str, *, axes: Mapping[str, int], names: SourceNames) -> R
         module = read_file(path, binary=write_hlo_text)
         check_partitioned(module)
         rows = tuple(collectives(module, axes, names=names))
-        return Reading(module=module, rows=rows, notes=replicated_notes(module), axes=axes, names=names)
+        notes = (*replicated_notes(module), *advise(rows))
+        return Reading(module=module, rows=rows, notes=notes, axes=axes, names=names)
     saved = read_saved(Path(path))
     module, axes = read(saved.text), reading_axes(axes, tuple(saved.axes.items()), name=path)
     names = names.fill_from(saved.names)
