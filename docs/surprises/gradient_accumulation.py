@@ -3,10 +3,10 @@
 Asked: gradients of four microbatches, added up.  Every device has the weight whole and a part of each microbatch; the
 axis is explicit (`AxisType.Explicit`).  Only the sum at the end is of interest.
 
-Why: a gradient of a whole weight is a whole gradient, by its type, so it is summed over devices where it is made.  For
-a loop with a whole accumulator libtpu repairs it, and moves the sum behind the loop (`instead_whole`: the report's loop
-is gone here).  It does not where the accumulator is split (ZeRO-1): each iteration sums and cuts
-(`surprising`).  And where a microbatch is a call of a program of its own, no compiler sees the next one
+Why: a gradient of a whole weight is a whole gradient, by its type, so it is summed over devices where it is made: at
+the matmul, in the backward pass.  For a loop with a whole accumulator libtpu repairs it, and moves the sum behind the
+loop (`instead_whole`: there the report is gone).  It does not where the accumulator is split (ZeRO-1): each iteration
+sums and cuts (`surprising`).  And where a microbatch is a call of a program of its own, no compiler sees the next one
 (`surprising_call`, as in #5099: these bytes are one microbatch's).
 
 Instead: tell JAX that the sum may wait.  A weight that is `reduced` over `data` has gradients that are `unreduced`:

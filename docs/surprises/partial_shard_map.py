@@ -3,9 +3,10 @@
 Asked: `ppermute` over `data` in a `shard_map` that leaves `model` to the compiler (`axis_names={"data"}`).  The columns
 are split over `model`, before and after.
 
-Why: this is GSPMD's doing, which JAX uses no more unless told to (`jax_use_shardy_partitioner=False`).  Its partitioner
-has no rule for a permute that stands in a region of the program that is half by hand: it makes the operand whole over
-`model`, sends all of it, four times what is needed, and cuts.  The report is of 2024; libtpu 0.0.42.1 still does it.
+Why: this is GSPMD's doing, which JAX uses no more unless told to (`jax_use_shardy_partitioner=False`).  In a region
+that is half by hand it carries no split from the border to the permute, and takes the operand for whole over `model`:
+it gathers where the `shard_map` begins, sends all of it at the line of the `ppermute`, four times what is needed, and
+cuts.  In the report, of 2024, this was so even where the split was said inside; that part is gone (`instead_pinned`).
 
 Instead: Shardy, which is JAX's default now, sends each device's part.  Under GSPMD: name both axes in the `shard_map`
 (`instead_both_axes`), or pin the operand inside of it (`instead_pinned`).

@@ -6,10 +6,10 @@ share a column of the mesh.
 Why: under SPMD the program is that of one big device; there is one replica, of eight partitions.  `xm.all_gather` is an
 operation between replicas.  With groups of devices the result has twice the rows, of the *global* tensor: it is made by
 padding with zeros and a sum over replicas, of which there is one, so the second half is zeros (`surprising`; the
-permute is what it takes to lay out 16,384 rows over the same devices).  Without groups it is the tensor itself
-(`surprising_without_groups`).  With `pin_layout=False`, as in the thread, a true all-gather over replicas 0 to 7 is in
-the program, which do not exist: libtpu 0.0.42.1 dies of it in a check, and `collectives` refuses the program with the
-line.  So that form is not rebuilt here.  (With another compiler the thread got the tensor twice.)
+permute, at the line of `xm.all_gather`, lays out 16,384 rows over the same devices).  Without groups it is the tensor
+itself (`surprising_without_groups`).  With `pin_layout=False`, as in the thread, a true all-gather over replicas 0 to 7
+is in the program, which do not exist: libtpu 0.0.42.1 dies of it in a check, and `collectives` refuses the program with
+the line.  So that form is not rebuilt here.  (With another compiler the thread got the tensor twice.)
 
 Instead: mark the result as whole.  The partitioner puts the gather there.
 

@@ -4,10 +4,10 @@ Asked: a training step of three layers whose weights are split over `fsdp`, as t
 marked, and so are the gradients.
 
 Why: the trace has forward and backward pass in one graph, and in both the same weight stands next to a matmul.  The
-partitioner gathers it once and uses it twice; in between it is there whole, for all layers at the same time.  In the
-thread somebody turns it off inside the partitioner (`cache_all_gather`), which is no option of PyTorch/XLA.
-(What travels is `bf16`, though the weights are `f32`: a TPU's matmul takes `bf16` by default, and the compiler rounds
-before it sends.)
+partitioner gathers it once, at the matmul of the forward pass, and uses it twice; in between it is there whole, for
+all layers at the same time.  In the thread somebody turns it off inside the partitioner (`cache_all_gather`), which is
+no option of PyTorch/XLA.  (What travels is `bf16`, though the weights are `f32`: a TPU's matmul takes `bf16` by
+default, and the compiler rounds before it sends.)
 
 Instead: checkpoint each layer (`torch_xla.utils.checkpoint`).  Its backward pass begins with a barrier, behind which
 nothing of the forward pass is known, so the weights are gathered again, and the layer is computed again.  The JAX

@@ -4,9 +4,9 @@ Asked: gradients of three layers whose weights are split over `fsdp`, as the bat
 before it multiplies.  How does one tell `jax.checkpoint` to gather again in the backward pass?
 
 Why: the backward pass multiplies by the same weights, and a gathered weight is a value like any other: what the forward
-pass has made is kept for it.  So the table has one gather a weight, all *forward*, and all layers' weights are whole at
-the same time, which FSDP was to avoid.  A policy that names what it gathers does not change it
-(`surprising_named`): `save_anything_except_these_names` may save the pinned weight *before* it gets its name.
+pass has made is kept for it.  So the table has one gather a weight, all *forward*, at the line of the pin; and all
+layers' weights are whole at the same time, which FSDP was to avoid.  A policy that names what it gathers does not
+change it (`surprising_named`): `save_anything_except_these_names` may save the pinned weight *before* it gets its name.
 
 Instead: the pin inside of `jax.checkpoint`, and a policy that saves products alone (`dots_saveable`): no matmul is
 repeated, and the weights of the second and third layer are gathered again (the first has no use for its own: nobody
