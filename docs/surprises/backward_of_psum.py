@@ -9,6 +9,8 @@ the same on all.
 
 Instead: leave the checks on.  Then the sum is known to be the same everywhere, and its transpose needs no
 communication.
+
+Symptom: gradients summed twice; one `psum`, two all-reduces; unexpected all-reduce in the backward pass
 """
 
 import jax

@@ -14,6 +14,8 @@ Instead: read the layer before it is written, the token put among what is read b
 take apart (`instead_one_head`); unrolled, a layer's cache is an array of its own (`instead_unrolled`), as in Hugging
 Face's code, which therefore does not meet this.  Where positions are split the slice is not enough: mask the write,
 too.  Each border by itself: the gallery, from [cache-loop-index](../gallery/cache-loop-index.html) on.
+
+Symptom: decode is slow and nothing is sent; `copy` of the whole cache in every layer; cache update takes most of a step
 """
 
 import jax

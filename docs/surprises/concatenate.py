@@ -8,6 +8,8 @@ exchanges.  (In jax 0.4.34 arrays of one dim, which have no columns, came out do
 well.)
 
 Instead: stack along a new dim, which nothing splits.  Each device joins its own rows.
+
+Symptom: all-to-all around `concatenate`; arrays resharded to be joined
 """
 
 import jax

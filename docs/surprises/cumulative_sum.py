@@ -7,6 +7,8 @@ levels have fewer rows than would divide among the devices evenly, so they are p
 collectives of its own.  Few bytes, but seven waits one after the other.  (On GPUs the result was wrong, at the time.)
 
 Instead: give the parts a dim of their own: a cumulative sum in each, and the totals of eight parts, gathered once.
+
+Symptom: many small collectives for one operation; `cumsum` communicates
 """
 
 import jax

@@ -8,6 +8,8 @@ those, too.  It is fewer bytes here; but each device holds the activations of th
 and they grow with the batch, as weights don't.
 
 Instead: mark the result of every layer as split over the batch.  Then the weights are gathered.
+
+Symptom: activations gathered instead of weights; FSDP that does not save memory; all-gather of the batch
 """
 
 from torchxla_impl.own import program, start

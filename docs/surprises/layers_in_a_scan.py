@@ -8,6 +8,8 @@ loop, so that the stack travels eight times.
 
 Instead: split each layer, not the stack.  The slice is then at a place that every device has.  Here the activations are
 smaller than the weight, and only their partial sums travel.
+
+Symptom: all-gather in every layer of a scan; stacked weights gathered whole; all-gather inside a loop
 """
 
 import jax

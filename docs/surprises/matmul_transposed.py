@@ -7,6 +7,8 @@ transposed result, are split over `y`.  But the result is required split over `x
 before the matmul: it moves both operands.
 
 Instead: ask for the split that the operands give, rows over `y` and columns over `x`.
+
+Symptom: collective-permutes around a matmul; both operands of a matmul are moved; transposed result communicates
 """
 
 import jax

@@ -6,6 +6,9 @@ convolution of a split batch (openxla/xla#47945; the CPU compiler still gathers 
 whole were both gathered (openxla/xla#5300), and gradients of microbatches were summed over devices one by one
 (openxla/xla#6750): now there is one gather, and one sum.  A roll along a split dim (jax-ml/jax#15773) sends one row to
 a neighbour, which is what it needs.
+
+Symptom: `vmap` of `permutation` gathers; `fft` or `cholesky` of a split batch gathers; grouped convolution gathers the
+batch; gradients summed once per microbatch; `roll` communicates
 """
 
 import jax

@@ -7,6 +7,8 @@ other six have nothing of it; and the loop takes one at a time, at a place of a 
 runs.  So every iteration gathers the microbatch over groups of four devices that hold different ones.
 
 Instead: make the microbatch the inner dim, `[16, 4, …]`, and swap the two.  Every device has an equal part of each.
+
+Symptom: all-gather inside a loop; microbatches gathered one by one; reshape of a split batch communicates
 """
 
 import jax

@@ -13,6 +13,8 @@ Instead: `einsum`, which PyTorch/XLA lowers to a `dot` with two batch dims.  `bm
 a device has is one block of the merged dim: with the split dims first, or with one sequence on each device, which is
 why a test with a small batch does not show it.  Each form by itself: the gallery, from
 [attention-matmul](../gallery/attention-matmul.html) on.
+
+Symptom: unexpected all-gather of the cache; attention gathers its heads; `scaled_dot_product_attention` communicates
 """
 
 from torchxla_impl.own import program, start

@@ -8,6 +8,8 @@ heads are merged before JAX sees the program, by a `matmul` as by `scaled_dot_pr
 
 Instead: `einsum`, which torchax hands to JAX whole, or JAX's own attention instead of PyTorch's
 (`env.override_op_definition` replaces it in a model that is not your own: [witnesses](../witnesses.md)).
+
+Symptom: unexpected all-gather of the cache; attention gathers its heads; `scaled_dot_product_attention` communicates
 """
 
 import jax

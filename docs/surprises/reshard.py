@@ -6,6 +6,9 @@ Why: the partitioner looks for one exchange that leads from one split to the oth
 whole tensor, and each device cuts its part from that.  In XLA's words: an involuntary full rematerialization.
 
 Instead: pin the split in between, so that each change is one exchange over one axis.
+
+Symptom: involuntary full rematerialization; all-gather where an all-to-all would do; whole tensor on every device
+between two shardings
 """
 
 import jax

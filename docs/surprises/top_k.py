@@ -9,6 +9,8 @@ of wrong values).  The surprise can be that a program does *not* send something.
 
 Instead: give the parts a dim of their own, which stays split.  On each device the last dim is then whole, and so are
 the 32 candidates a row that are merged in the end.
+
+Symptom: `top_k` returns wrong indices; `top_k` along a split dim; logits gathered in sampling
 """
 
 import jax

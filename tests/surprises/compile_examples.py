@@ -14,7 +14,9 @@ from tests.kept import describe, fill
 from tests.surprises.programs import EXAMPLES
 
 ROOT = EXAMPLES.parents[1]
-TORCH = ("fsdp", "pytorch_matmul")
+TORCH = (
+    "fsdp", "mended_pytorch", "pytorch_all_gather", "pytorch_matmul", "pytorch_sharding_spec", "pytorch_whole_weights",
+)  # fmt: skip
 TORCHAX = ("pytorch_matmul_torchax",)
 QUIET = {
     "JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",

@@ -14,6 +14,7 @@ from tests.surprises.programs import EXAMPLES
 pytestmark = pytest.mark.slow
 
 K = 1024
+ROWS = 16 * 32768 * 4  # Logits of the sequences of one device, in bytes.
 TORCHAX_IS_HERE = find_spec("torchax") is not None
 
 # Program -> what it emits, and its bytes a step by hand.
@@ -71,6 +72,68 @@ EMITS = [
     ("pytorch_matmul_torchax.surprising_sdpa", {"all-gather@model": 3}, 2 * 8 * (1 + 2 * 1024) * 128 * 2 * 3 // 4),
     ("pytorch_matmul_torchax.instead", {}, 0),
     ("pytorch_matmul_torchax.instead_jax_attention", {}, 0),
+    # The logits, [32, 32768] f32: the rest of a device's half of the rows over model, then the other half over data.
+    ("sampling.surprising", {"all-gather@model": 1, "all-gather@data": 1}, ROWS * 3 // 4 + 2 * ROWS // 2),
+    # The largest of each row and its place, of four devices, 16 rows on each; then the logits all the same.
+    ("sampling.surprising_argmax_first", {"all-gather@model": 3}, 2 * 16 * 4 * 4 * 3 // 4 + ROWS * 3 // 4),
+    # 16 values and 16 places of each row and device.
+    ("sampling.instead", {"all-gather@model": 2}, 2 * 16 * 4 * 16 * 4 * 3 // 4),
+    ("sampling.instead_argmax", {"all-gather@model": 4}, 2 * 2 * 16 * 4 * 4 * 3 // 4),
+    ("sampling.instead_argmax_last", {"all-gather@model": 1}, ROWS * 3 // 4),
+    ("sampling.instead_whole_rows", {"all-gather@model": 1}, ROWS * 3 // 4),
+    # A device's state, eight heads of 32, of [16, 32, 64, 64] f32; then the decays, [16, 32].
+    ("state_output.surprising", {"all-to-all@model": 1, "all-gather@model": 1},
+     16 * 8 * 64 * 64 * 4 * 3 // 4 + 16 * 32 * 4 * 3 // 4),
+    ("state_output.instead", {}, 0),
+    # The weight in the forward pass, [1024, 1024] bf16, and the sum of its gradient; instead the new weight.
+    ("optimizer_state.surprising", {"all-gather@x,y": 1, "all-reduce@x,y": 1}, K * K * 2 * 7 // 8 * (1 + 2)),
+    ("optimizer_state.surprising_first_step", {"all-reduce@x,y": 1}, K * K * 2 * 2 * 7 // 8),
+    ("optimizer_state.instead", {"all-gather@x,y": 1, "all-reduce@x,y": 1}, K * K * 2 * 7 // 8 * (1 + 2)),
+    # Three weights of [1024, 1024] bf16 for the forward pass, and their gradients together; two of three weights again,
+    # or all three again, of which the last is not gathered before.
+    ("whole_weights.surprising", {"all-gather@fsdp": 3, "reduce-scatter@fsdp": 1}, (3 + 3) * K * K * 2 * 7 // 8),
+    ("whole_weights.surprising_named", {"all-gather@fsdp": 3, "reduce-scatter@fsdp": 1}, (3 + 3) * K * K * 2 * 7 // 8),
+    ("whole_weights.instead", {"all-gather@fsdp": 3 + 2, "reduce-scatter@fsdp": 1}, (5 + 3) * K * K * 2 * 7 // 8),
+    ("whole_weights.instead_all", {"all-gather@fsdp": 2 + 3, "reduce-scatter@fsdp": 1}, (5 + 3) * K * K * 2 * 7 // 8),
+    # The same in PyTorch: weights travel as bf16, gradients as f32, one alone and two together.
+    ("pytorch_whole_weights.surprising", {"all-gather@fsdp": 3, "reduce-scatter@fsdp": 2},
+     (3 * 2 + 3 * 4) * K * K * 7 // 8),
+    ("pytorch_whole_weights.instead", {"all-gather@fsdp": 2 + 3, "reduce-scatter@fsdp": 2},
+     (5 * 2 + 3 * 4) * K * K * 7 // 8),
+    # A gradient, [512, 512] bf16: four times summed and cut, or summed whole in each call; instead once, behind.
+    ("gradient_accumulation.surprising", {"reduce-scatter@data": 4}, 4 * 512 * 512 * 2 * 7 // 8),
+    ("gradient_accumulation.surprising_call", {"all-reduce@data": 1}, 512 * 512 * 2 * 2 * 7 // 8),
+    ("gradient_accumulation.instead", {"reduce-scatter@data": 1}, 512 * 512 * 2 * 7 // 8),
+    ("gradient_accumulation.instead_whole", {"reduce-scatter@data": 1}, 512 * 512 * 2 * 7 // 8),
+    ("gradient_accumulation.instead_call", {}, 0),
+    ("gradient_accumulation.instead_end", {"all-reduce@data": 1}, 512 * 512 * 2 * 2 * 7 // 8),
+    # A half of the tokens' rows, [32, 1024] bf16, summed over model; then the other half, of [64, 1024].
+    ("embedding_output.surprising", {"all-reduce@model": 1, "all-gather@data": 1},
+     32 * K * 2 * 2 * 3 // 4 + 64 * K * 2 // 2),
+    ("embedding_output.instead", {"all-reduce@model": 1}, 32 * K * 2 * 2 * 3 // 4),
+    ("embedding_output.instead_open", {"all-reduce@model": 1}, 32 * K * 2 * 2 * 3 // 4),
+    # A half of the rows, [32, 4096] bf16, made whole and sent; instead a quarter of it is sent.
+    ("partial_shard_map.surprising", {"all-gather@model": 1, "collective-permute@data": 1},
+     32 * 4096 * 2 * 3 // 4 + 32 * 4096 * 2),
+    ("partial_shard_map.instead", {"collective-permute@data": 1}, 32 * 4096 * 2 // 4),
+    ("partial_shard_map.instead_both_axes", {"collective-permute@data": 1}, 32 * 4096 * 2 // 4),
+    ("partial_shard_map.instead_pinned", {"collective-permute@data": 1}, 32 * 4096 * 2 // 4),
+    # The cache of eight sequences, [8, 1024, 8, 128] bf16.
+    ("cache_update.surprising", {"all-gather@model": 1}, 8 * 1024 * 8 * 128 * 2 * 3 // 4),
+    ("cache_update.surprising_loop", {}, 0),
+    ("cache_update.instead", {}, 0),
+    ("cache_update.instead_mask", {}, 0),
+    ("cache_update.instead_mask_heads", {}, 0),
+    # Half of the devices send their half of [8192, 512] f32; instead all receive the other half.
+    ("pytorch_all_gather.surprising", {"collective-permute@batch": 1}, 8192 // 2 * 512 * 4 // 2),
+    ("pytorch_all_gather.surprising_without_groups", {}, 0),
+    ("pytorch_all_gather.instead", {"all-gather@batch": 1}, 8192 // 2 * 512 * 4),
+    # What is split shows in the sizes: `test_a_program_that_sends_nothing_…`.
+    ("pytorch_sharding_spec.surprising", {}, 0),
+    ("pytorch_sharding_spec.surprising_whole", {}, 0),
+    ("pytorch_sharding_spec.instead", {}, 0),
+    # The product, [64, 512] bf16.
+    ("mended_pytorch.multiply", {"all-reduce@model": 1}, 64 * 512 * 2 * 2 * 7 // 8),
     ("mended.convolve", {}, 0),
     # The sum, [4096, 1024] f32; the gradients together, [512, 512] f32.
     ("mended.add", {"all-gather@data": 1}, 4 * K * K * 4 * 7 // 8),
@@ -126,6 +189,47 @@ def test_a_cache_that_is_written_by_index_and_then_read_is_copied_whole_in_every
     }  # fmt: skip
     assert copies["instead"].count("1,8,1024,256") == 1
     assert " while(" not in (folder / "cache.instead_unrolled.hlo").read_text()
+
+
+def test_a_sampler_gathers_at_the_pin_and_at_the_top_k(tables):
+    assert [row.op_name.rpartition("/")[2] for row in tables["sampling.surprising"]] == ["sharding_constraint", "top_k"]
+
+
+def test_weights_come_out_of_the_first_step_as_the_optimizer_is_split(folder):
+    results = {which: _entry(folder, f"optimizer_state.{which}").rpartition("->")[2] for which in
+               ("surprising_first_step", "instead")}  # fmt: skip
+    shapes = {which: re.findall(r"bf16\[([\d,]+)\]", each) for which, each in results.items()}
+    assert shapes == {"surprising_first_step": ["512,256", "512,256"], "instead": ["1024,1024", "512,256"]}
+
+
+def test_slices_at_places_of_their_own_are_written_in_a_loop(tables, folder):
+    texts = {name: (folder / f"{name}.hlo").read_text() for name in tables if name.startswith("cache_update.")}
+    loops = {name.partition(".")[2] for name, text in texts.items() if " while(" in text}
+    scatters = {name.partition(".")[2] for name, text in texts.items() if " scatter(" in text}
+    assert (loops, scatters) == ({"surprising", "surprising_loop"}, {"instead"})
+
+
+def test_a_gather_between_replicas_is_a_padding_with_zeros(folder):
+    text = (folder / "pytorch_all_gather.surprising.hlo").read_text()
+    assert _entry(folder, "pytorch_all_gather.surprising").endswith("->f32[8192,512]{1,0:T(8,128)}")
+    assert re.search(r" pad\(%\S+ %\S+\), .*aten__constant_pad_nd", text)
+    assert " all-reduce(" not in text
+
+
+def test_a_program_that_sends_nothing_is_split_or_does_all_of_the_work_everywhere(tables, folder):
+    rows, notes = {}, {}
+    for which in ("surprising", "surprising_whole", "instead"):
+        text = (folder / f"pytorch_sharding_spec.{which}.hlo").read_text()
+        rows[which] = set(re.findall(r"f32\[(\d+),256\]\S* (?:convolution|dot)\(", text))
+        notes[which] = any("nothing is split" in note for note in tables[f"pytorch_sharding_spec.{which}"].notes)
+    assert rows == {"surprising": {"128"}, "surprising_whole": {"1024"}, "instead": {"128"}}
+    assert notes == {"surprising": False, "surprising_whole": True, "instead": False}
+
+
+def _entry(folder, name):
+    """What goes into a program and what comes out of it: `(…)->(…)`."""
+    text = (folder / f"{name}.hlo").read_text()
+    return re.search(r"entry_computation_layout=\{(.*?)\}, allow", text)[1]
 
 
 @pytest.mark.skipif(not TORCHAX_IS_HERE, reason="torchax is not installed")
