@@ -14,7 +14,7 @@ from tests.kept import describe, fill
 from tests.surprises.programs import EXAMPLES
 
 ROOT = EXAMPLES.parents[1]
-TORCH = ("fsdp", "pytorch_matmul")
+TORCH = ("fsdp", "pytorch_matmul", "gradient_every_step", "gradient_not_split", "mended_torch")
 TORCHAX = ("pytorch_matmul_torchax",)
 QUIET = {
     "JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
