@@ -144,6 +144,88 @@ EMITS = [
     ("mended.write", {}, 0),
     # One row of 1,024 floats to the next device.
     ("mended.roll", {"collective-permute@data": 1}, K * 4),
+    # One side of the ids' comparison, [4, 1024, 4096] s32; then the mask, [4, 4096, 4096] pred.
+    ("attention_mask.surprising", {"all-to-all@model": 1, "all-gather@model": 1},
+     4 * K * 4 * K * 4 * 3 // 4 + 4 * 4 * K * 4 * K * 3 // 4),
+    # The ids themselves, [4, 4096] s32.
+    ("attention_mask.instead", {"all-gather@model": 1}, 4 * 4 * K * 4 * 3 // 4),
+    # Twelve blocks of [32, 512] bf16, three on each of four devices; blocks are sent 4 + 1 + 6 + 6 + 1 + 1 + 1 times.
+    ("fused_projections.surprising", {"collective-permute@model": 7}, 32 * 512 * 2 * 20 // 4),
+    ("fused_projections.instead", {}, 0),
+    # Keys and values of one head, [64, 128] bf16, of four devices.
+    ("few_kv_heads.surprising", {"all-gather@model:sub": 2}, 2 * 64 * 128 * 2 * 3 // 4),
+    ("few_kv_heads.instead", {}, 0),
+    # Five times x, [8, 1024, 4096], and its products, [8, 1024, 1024], in bf16; before that eight norms.
+    ("muon.surprising", {"all-reduce@fsdp": 1, "all-gather@fsdp": 10},
+     5 * 8 * K * (4 * K + K) * 2 * 7 // 8 + 8 * 4 * 2 * 7 // 8),
+    # There and back, an eighth of [8, 1024, 4096] f32.
+    ("muon.instead", {"all-to-all@fsdp": 2}, 2 * K * 4 * K * 4 * 7 // 8),
+    # Weights of [1024, 4096] bf16, in each of four microbatches three times, and two gradients; instead two of each.
+    ("gathered_in_a_loop.surprising", {"all-gather@fsdp": 12, "reduce-scatter@fsdp": 8},
+     4 * (3 + 2) * K * 4 * K * 2 * 7 // 8),
+    ("gathered_in_a_loop.instead", {"all-gather@fsdp": 2, "reduce-scatter@fsdp": 2}, (2 + 2) * K * 4 * K * 2 * 7 // 8),
+    # The table, [32768, 1024] bf16, for eight tiles or once; and the loss.
+    ("gathered_in_a_loop.surprising_tiles", {"all-gather@fsdp": 8, "all-reduce@fsdp": 1},
+     8 * 32 * K * K * 2 * 7 // 8 + 4 * 2 * 7 // 8),
+    ("gathered_in_a_loop.instead_tiles", {"all-gather@fsdp": 1, "all-reduce@fsdp": 1},
+     32 * K * K * 2 * 7 // 8 + 4 * 2 * 7 // 8),
+    ("nonzero.surprising", {"all-reduce@data": 2, "collective-permute@data": 8, "all-reduce@data:sub": 3}, None),
+    ("nonzero.instead", {}, 0),
+    # 65,536 keys, f32, and as many rows of 256; instead the keys, and an eighth of the rows there and back.
+    ("sorted_by.surprising", {"all-gather@data": 2}, 64 * K * (1 + 256) * 4 * 7 // 8),
+    ("sorted_by.instead", {"all-gather@data": 1, "all-to-all@data": 2},
+     64 * K * 4 * 7 // 8 + 2 * 8 * K * 256 * 4 * 7 // 8),
+    # The Jacobian, [1024, 512, 32] f32.
+    ("gradients_of_each_row.surprising", {"all-reduce@data": 1}, K * 512 * 32 * 4 * 2 * 7 // 8),
+    # Rows of a device, [128, 512] bf16, nine times; what starts the backward pass, [1024, 32] f32, twice.
+    ("gradients_of_each_row.surprising_pinned", {"collective-permute@data": 9, "all-gather@data": 2},
+     9 * 128 * 512 * 2 + 2 * K * 32 * 4 * 7 // 8),
+    ("gradients_of_each_row.instead", {}, 0),
+    # Of counts, [64, 1024, 64] u32 by four of eight devices and a half of that by four, three and three; of bits two
+    # halves and a whole, exchanged.
+    ("dropout.surprising", {"collective-permute@data": 4, "all-to-all@data": 3},
+     (64 * 4 + 32 * (4 + 3 + 3)) * K * 64 * 4 // 8 + (32 + 32 + 64) * K * 64 * 4 * 7 // 8),
+    ("dropout.instead", {}, 0),
+    # A row of 1,024 floats to both sides, in four steps.
+    ("stencil.surprising", {"collective-permute@x": 8}, 4 * 2 * K * 4),
+    # In four steps three rows, by seven of eight devices; four times the update and once the grid, [8192, 1024] f32.
+    ("stencil.surprising_interior", {"collective-permute@x": 8, "all-gather@x": 5},
+     4 * 3 * K * 4 * 7 // 8 + 5 * 8 * K * K * 4 * 7 // 8),
+    # Four rows to both sides, by seven of eight devices.
+    ("stencil.instead", {"collective-permute@x": 2}, 2 * 4 * K * 4 * 7 // 8),
+    # Of 32 rows on four devices the largest, bf16, and its place, s32; and the logits, [32, 65536] bf16.
+    ("logits_returned.surprising", {"all-gather@model": 3}, 32 * 4 * (2 + 4) * 3 // 4 + 32 * 64 * K * 2 * 3 // 4),
+    ("logits_returned.instead", {"all-gather@model": 2}, 32 * 4 * (2 + 4) * 3 // 4),
+    ("logits_returned.instead_split", {"all-gather@model": 2}, 32 * 4 * (2 + 4) * 3 // 4),
+    # The tokens of a device, [4, 256, 512] bf16.
+    ("flattened_tokens.surprising", {"all-to-all@seq": 1}, 4 * 256 * 512 * 2 * 3 // 4),
+    ("flattened_tokens.instead", {}, 0),
+    # [8, 1024, 2048] bf16, in halves or whole.
+    ("halves_of_a_weight.surprising", {"all-gather@fsdp": 2}, 2 * 8 * K * K * 2 * 7 // 8),
+    ("halves_of_a_weight.instead", {"all-gather@fsdp": 1}, 8 * K * 2 * K * 2 * 7 // 8),
+    ("sum_of_copies.surprising", {}, 0),
+    ("sum_of_copies.instead", {"all-reduce@data": 1}, 4 * 2 * 7 // 8),
+    # Of half the devices a part of the ids, [8, 256] s32, and of rows, [8, 256, 512] f32; half of all ids gathered,
+    # [16, 512], and half of all rows summed; instead a half each, the rows scattered.
+    ("embedding_same_axis.surprising",
+     {"collective-permute@data,model": 2, "all-gather@model": 1, "all-reduce@model": 1},
+     8 * 256 * (1 + 512) * 4 // 2 + 16 * 512 * 4 * 3 // 4 + 16 * 512 * 512 * 4 * 2 * 3 // 4),
+    ("embedding_same_axis.instead", {"all-gather@model": 1, "reduce-scatter@model": 1},
+     8 * K * 4 * 3 // 4 + 8 * K * 512 * 4 * 3 // 4),
+    # The weight and its gradient, [4096, 1024] bf16.
+    ("gradient_not_split.surprising", {"all-gather@fsdp": 1, "all-reduce@fsdp": 1}, 4 * K * K * 2 * (1 + 2) * 7 // 8),
+    ("gradient_not_split.instead", {"all-gather@fsdp": 1, "reduce-scatter@fsdp": 1}, 4 * K * K * 2 * (1 + 1) * 7 // 8),
+    # [512, 512] f32, of one microbatch or of four.
+    ("gradient_every_step.surprising", {"all-reduce@data": 1}, 512 * 512 * 4 * 2 * 7 // 8),
+    ("gradient_every_step.instead", {"all-reduce@data": 1}, 512 * 512 * 4 * 2 * 7 // 8),
+    ("mended_torch.forward", {}, 0),
+    # The gradient, [512, 512] bf16.
+    ("mended_torch.backward", {"all-reduce@data,seq": 1}, 512 * 512 * 2 * 2 * 7 // 8),
+    ("mended_more.initialize", {}, 0),
+    ("mended_more.enter", {}, 0),
+    ("mended_more.scale", {}, 0),
+    # The ids of four sequences, [4, 4096] s32.
+    ("mended_more.mask", {"all-gather@y": 1}, 4 * 4 * K * 4 * 3 // 4),
 ]  # fmt: skip
 
 
