@@ -243,7 +243,7 @@ def _read(
     rows = _rows(program, module, saved)
     decided = list_notes(compiled, module, axes=sizes, rows=rows, names=saved.names) if compiled else ()
     # A saved program's own have them already.
-    notes = tuple(dict.fromkeys((*program.notes, *replicated_notes(module), *decided, *advise(rows))))
+    notes = tuple(dict.fromkeys((*program.notes, *replicated_notes(module), *decided, *advise(rows, module))))
     return ProgramCollectives(rows, replace(saved, notes=notes), mesh)
 
 

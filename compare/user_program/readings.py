@@ -62,7 +62,7 @@ def read_program(path: str, *, axes: Mapping[str, int], names: SourceNames) -> R
         module = read_file(path, binary=write_hlo_text)
         check_partitioned(module)
         rows = tuple(collectives(module, axes, names=names))
-        notes = (*replicated_notes(module), *advise(rows))
+        notes = (*replicated_notes(module), *advise(rows, module))
         return Reading(module=module, rows=rows, notes=notes, axes=axes, names=names)
     saved = read_saved(Path(path))
     module, axes = read(saved.text), reading_axes(axes, tuple(saved.axes.items()), name=path)

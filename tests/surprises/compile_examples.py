@@ -16,7 +16,7 @@ from tests.surprises.programs import EXAMPLES
 ROOT = EXAMPLES.parents[1]
 TORCH = (
     "fsdp", "mended_pytorch", "pytorch_all_gather", "pytorch_matmul", "pytorch_sharding_spec", "pytorch_whole_weights",
-    "gradient_every_step", "gradient_not_split", "mended_torch",
+    "gradient_every_step", "gradient_not_split", "mended_pytorch_linear",
 )  # fmt: skip
 TORCHAX = ("pytorch_matmul_torchax",)
 QUIET = {

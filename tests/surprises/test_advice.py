@@ -2,7 +2,8 @@
 
 import pytest
 
-from compare.user_program.advice.advise import advise, read_table
+from compare.hlo.text.module import read
+from compare.user_program.advice.advise import advise, match, read_table
 from tests.compare.split_programs import compile_split
 from tests.surprises.compile_examples import compile_examples
 from tests.surprises.programs import EXAMPLES
@@ -13,9 +14,9 @@ ELSEWHERE = {"pytorch_matmul_torchax": "pytorch_matmul"}
 """Examples that show the same as another."""
 
 
-def given(rows):
-    """The examples that are named to somebody with such rows."""
-    return {advice.example for advice in read_table() if any(map(advice.fits, rows))}
+def given(table):
+    """The examples that are named to somebody with such a program."""
+    return {advice.example for advice in match(table.rows, read(table.text))}
 
 
 def test_each_entry_names_an_example_that_is_there():
@@ -91,7 +92,7 @@ TOKENS = ((64, 256), ("dp", None))
 LESSONS = [
     ("docs/gallery/sample-top.html", sampled, best_of_each_part, LOGITS, LOGITS, ()),
     ("docs/gallery/sort-rows.html", descending, ascending_negated, SCORES, SCORES, ("dp", "tp")),
-    ("docs/gallery/fused-halves.html", halves, halves_apart, [TOKENS, ((256, 4096), (None, "tp"))],
+    ("docs/surprises/fused_projections.py", halves, halves_apart, [TOKENS, ((256, 4096), (None, "tp"))],
      [TOKENS, ((256, 2, 2048), (None, None, "tp"))], ("dp", "tp")),
 ]  # fmt: skip
 
@@ -109,8 +110,8 @@ def test_a_lessons_surprise_is_advised_on_and_its_remedy_is_not(
 
 def test_the_sentence_names_the_first_place_and_counts_the_others():
     table = compile_split(halves, *LESSONS[2][3:6:2])
-    (words,) = advise(table)
+    (words,) = advise(table.rows, read(table.text))
     line = halves.__code__.co_firstlineno + 3
     assert words.startswith(
-        f"collective-permute over tp (test_advice.py:{line}) and 3 more: a split dim is cut in halves"
+        f"collective-permute over tp (test_advice.py:{line}) and 3 more: a split dim is cut into pieces"
     )

@@ -48,6 +48,9 @@ EMITS = [
     # The batch, [8, 128, 1024] bf16, then its features, [8, 128, 4096]; instead two weights of [4096, 1024].
     ("fsdp.surprising", {"all-gather@fsdp": 2}, 8 * 128 * (K + 4 * K) * 2 * 7 // 8),
     ("fsdp.instead", {"all-gather@fsdp": 2}, 2 * 4 * K * K * 2 * 7 // 8),
+    # [8 tokens, 32 experts, 512] bf16; instead [8, 512].
+    ("experts.surprising", {"all-reduce@model": 1}, 8 * 32 * 512 * 2 * 2 * 7 // 8),
+    ("experts.instead", {"all-reduce@model": 1}, 8 * 512 * 2 * 2 * 7 // 8),
     # Of each row four values a device, [64, 8 x 4] f32; instead these, and a sum that picks the places, [64, 4] s32.
     ("top_k.surprising", {"all-gather@data": 1}, 64 * 32 * 4 * 7 // 8),
     ("top_k.instead", {"all-gather@data": 1, "all-reduce@data": 1}, 64 * 32 * 4 * 7 // 8 + 64 * 4 * 4 * 2 * 7 // 8),
@@ -218,14 +221,14 @@ EMITS = [
     # [512, 512] f32, of one microbatch or of four.
     ("gradient_every_step.surprising", {"all-reduce@data": 1}, 512 * 512 * 4 * 2 * 7 // 8),
     ("gradient_every_step.instead", {"all-reduce@data": 1}, 512 * 512 * 4 * 2 * 7 // 8),
-    ("mended_torch.forward", {}, 0),
+    ("mended_pytorch_linear.forward", {}, 0),
     # The gradient, [512, 512] bf16.
-    ("mended_torch.backward", {"all-reduce@data,seq": 1}, 512 * 512 * 2 * 2 * 7 // 8),
-    ("mended_more.initialize", {}, 0),
-    ("mended_more.enter", {}, 0),
-    ("mended_more.scale", {}, 0),
+    ("mended_pytorch_linear.backward", {"all-reduce@data,seq": 1}, 512 * 512 * 2 * 2 * 7 // 8),
+    ("mended_two_axes.initialize", {}, 0),
+    ("mended_two_axes.enter", {}, 0),
+    ("mended_two_axes.scale", {}, 0),
     # The ids of four sequences, [4, 4096] s32.
-    ("mended_more.mask", {"all-gather@y": 1}, 4 * 4 * K * 4 * 3 // 4),
+    ("mended_two_axes.mask", {"all-gather@y": 1}, 4 * 4 * K * 4 * 3 // 4),
 ]  # fmt: skip
 
 

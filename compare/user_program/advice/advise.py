@@ -8,14 +8,24 @@ from functools import cache
 from pathlib import Path
 
 from compare.hlo.collective import Collective
+from compare.hlo.text.module import Module
+from compare.hlo.text.shapes import Array
 
 TABLE = Path(__file__).with_name("advice.toml")
-HEADS = 4
-"""Fewest dims of a tensor that has heads: batch, heads, positions, the numbers of a head."""
-_OF: Mapping[str, Callable[[Collective], bool]] = {
-    "argument": lambda row: any(operand.parameters for operand in row.operands),
-    "heads": lambda row: any(len(operand.shape) >= HEADS for operand in row.operands),
+MATRIX, HEADS = 2, 4
+"""Fewest dims of a tensor of tokens and features, and of one that has heads: batch, heads, positions, their numbers."""
+_OF: Mapping[str, Callable[[Collective, Module], bool]] = {
+    "whole argument": lambda row, module: _is_whole_argument(row, module),
+    "matrix": lambda row, module: any(len(operand.shape) >= MATRIX for operand in row.operands),
+    "heads": lambda row, module: any(len(operand.shape) >= HEADS for operand in row.operands),
 }
+
+
+def _is_whole_argument(row: Collective, module: Module) -> bool:
+    """Of a gather: whether its result is as large as what all its members together hold of one parameter."""
+    members = max(map(len, row.groups), default=1)
+    shapes = [module.entry.parameters[number].shape for operand in row.operands for number in operand.parameters]
+    return any(isinstance(shape, Array) and shape.num_bytes * members == row.payload_bytes for shape in shapes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +40,13 @@ class Advice:
     of: str
     over: str
 
-    def fits(self, row: Collective) -> bool:
+    def fits(self, row: Collective, module: Module) -> bool:
         return (
             row.kind in self.kinds
             and "op_name" not in row.inferred
             and any(map(self.op_name.search, row.op_name.split(";")))
             and (bool(row.loops) or not self.in_loop)
-            and (not self.of or _OF[self.of](row))
+            and (not self.of or _OF[self.of](row, module))
             and (not self.over or (self.over == "part") == row.axes.endswith(":sub"))
         )
 
@@ -54,12 +64,19 @@ def read_table() -> tuple[Advice, ...]:
     )  # fmt: skip
 
 
-def advise(rows: Sequence[Collective]) -> Iterator[str]:
+def match(rows: Sequence[Collective], module: Module) -> dict[Advice, list[Collective]]:
+    """The entries that fit any of a program's collectives, each with those that no earlier one fits."""
+    found: dict[Advice, list[Collective]] = {}
+    for row in rows:
+        if advice := next((each for each in read_table() if each.fits(row, module)), None):
+            found.setdefault(advice, []).append(row)
+    return found
+
+
+def advise(rows: Sequence[Collective], module: Module) -> Iterator[str]:
     """One sentence for each entry that fits any row, with the first of them and the number of the others."""
-    for advice in read_table():
-        fitting = [row for row in rows if advice.fits(row)]
-        if fitting:
-            first, more = fitting[0], len(fitting) - 1
-            place = f" ({first.source_line.rpartition('/')[2]})" if first.source_line else ""
-            others = f" and {more} more" * (more > 0)
-            yield f"{first.kind} over {first.axes}{place}{others}: {advice.words} ({advice.example})"
+    for advice, fitting in match(rows, module).items():
+        first, more = fitting[0], len(fitting) - 1
+        place = f" ({first.source_line.rpartition('/')[2]})" if first.source_line else ""
+        others = f" and {more} more" * (more > 0)
+        yield f"{first.kind} over {first.axes}{place}{others}: {advice.words} ({advice.example})"

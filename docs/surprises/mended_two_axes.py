@@ -1,4 +1,4 @@
-"""More reports of surprising collectives that this compiler does not emit any more.
+"""Two axes: reports of surprising collectives that this compiler does not emit any more.
 
 Symptom: all-gather at the boundary of shard_map with auto axes; OOM in sharded random init; broadcast marked sharded
 

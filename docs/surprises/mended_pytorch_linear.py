@@ -1,4 +1,4 @@
-"""Reports of PyTorch/XLA whose surprise this compiler does not emit any more.
+"""PyTorch/XLA, `nn.Linear`: reports of surprises that this compiler does not emit any more.
 
 Symptom: nn.Linear flattens the batch; sharding lost after linear; XLAPatchedLinear, apply_xla_patch_to_nn_linear
 
