@@ -11,7 +11,7 @@ from compare.hlo.text.module import Module, read
 from compare.user_program.compile_program import CompiledProgram
 from compare.user_program.repeated_work import repeated_work
 
-_WAY = "; constraints on the way, one axis at a time, may avoid it (docs/surprises/reshard.py)"
+_WAY = "constraints on the way, one axis at a time, may avoid it (docs/surprises/reshard.py)"
 MOST = 8
 """Tensors in a note; the others are counted."""
 
@@ -40,7 +40,8 @@ def list_notes(
         for each in compiled.rematerialised
     ]
     if remade:
-        yield f"made whole on every device, to be split anew (*involuntary full rematerialization*): {_listed(remade)}{_WAY}"
+        words = "made whole on every device, to be split anew (*involuntary full rematerialization*)"
+        yield f"{words}: {_listed(remade)}; {_WAY}"
 
 
 def _named(tensor: Rematerialised, lines: Mapping[str, str]) -> str:
