@@ -78,7 +78,7 @@ def run_file(run, tmp_path):
 
 
 def test_there_is_an_example_of_each():
-    assert list(EXAMPLES) == ["jax", "torchxla", "judge", "fsdp", "text", "other"]
+    assert list(EXAMPLES) == ["jax", "torchxla", "judge", "fsdp", "training", "text", "other"]
 
 
 def test_the_example_of_text_runs(run):
@@ -141,6 +141,18 @@ def test_gathers_of_weights_that_are_split_on_purpose_are_needed_and_sums_in_the
     assert f"Emitted {gathered + summed:,} B a step, mean over devices: {gathered + summed:,} B inherent" in printed
     assert "all-gather over dp of embed" not in printed
     assert "weight-gather" not in printed
+
+
+def test_a_training_step_is_rolled_up_as_the_page_prints_it(run_file):
+    page = (ROOT / "docs/own_program.md").read_text()
+    shown = page.partition("Below the rows it prints\n\n```\n")[2].partition("```")[0]
+    printed = run_file(EXAMPLES["training"])
+    assert [line.rstrip() for line in printed.splitlines()][-len(shown.splitlines()) :] == shown.splitlines()
+    # Gathered weights of [1024, 1024] bf16, of which fsdp's two members send one another half: two forward, and two
+    # behind; sums of [16, 128, 1024] over four, forward and of the gradient of x; both gradients of it, scattered.
+    weight, summed = 1024 * 1024 * 2, 16 * 128 * 1024 * 2 * 2 * 3 // 4
+    assert f"forward     3  {12 * (2 * weight // 2 + summed):,} B".replace("  ", " ") in printed.replace("  ", " ")
+    assert f"{12 * (4 * weight // 2 + 2 * summed + 2 * weight // 2):,} B a step" in printed
 
 
 @pytest.mark.slow
