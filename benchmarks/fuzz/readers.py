@@ -17,12 +17,15 @@ from rich.console import Console
 from benchmarks.fuzz import doors, hlo, mutate, xla
 from compare.chakra.reader import build_trace, read_folder
 from compare.chakra.settings import read_settings
+from compare.compile.rematerialised import find_rematerialised
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.collectives.event_names import container_names, map_event_names
 from compare.hlo.collectives.single_line import read_line
 from compare.hlo.devices.axes import read_axes
+from compare.hlo.devices.tiles import spell_split
 from compare.hlo.proto import program
 from compare.hlo.text.files import read_file
+from compare.hlo.text.metadata import SourceNames
 from compare.hlo.text.module import read
 from compare.metrics.meters import summarize_files
 from compare.network.astra_sim.program import play_graph
@@ -48,6 +51,8 @@ from compare.sweep.render.text import print_sweep
 from compare.sweep.report import build_summary, earlier_rows, result_row
 from compare.sweep.sweep import CaseEnd, read_result
 from compare.timeline.errors import TimingError
+from compare.user_program.advice.advise import advise
+from compare.user_program.repeated_work import repeated_work
 from meshes.case import Case
 from meshes.checkpoint.config import model_of, read_model
 from meshes.checkpoint.converted import WEIGHTS, ConvertedCheckpoint
@@ -122,6 +127,19 @@ def _read_hlo(given: _Text, _: Path) -> object:
     if given.rows is not None and hlo.comparable_columns(rows) != given.rows:
         raise Wrong("other rows, where no collective was touched")
     return map_event_names(module, rows), container_names(module)
+
+
+def _read_named(given: _Text, _: Path) -> object:
+    """With a scope map, which is searched in the stacks, too; and what is told of the work and of remedies."""
+    module = read(given.text)
+    names = SourceNames.of({r"\.py:1\d": "embed", "dot_general": "head", "f": "norm"})
+    rows = collectives(module, read_axes(given.axes) if given.axes else {}, names=names)
+    return rows, repeated_work(module, module, axes={"a": 2}, names=names), list(advise(rows, module))
+
+
+def _read_warnings(given: str, _: Path) -> object:
+    found = find_rematerialised(given)
+    return [spell_split(each[side], axes={"a": 2, "b": 4}) for each in found for side in ("before", "after")]
 
 
 @cache
@@ -402,10 +420,18 @@ algorithm = "direct:1"
 all-to-all = ["ring", "direct"]
 """
 
+_WARNING = (
+    "W1127 1 spmd_partitioner.cc:654] [SPMD] Involuntary full rematerialization. The compiler cannot go from sharding "
+    "{devices=[2,1,4]<=[4,2]T(1,0)} to {devices=[1,8,1]<=[8]} efficiently for HLO operation %add.1 = bf16[128,256,64]"
+    '{2,1,0} add(%p, %p), sharding={devices=[2,1,4]<=[4,2]T(1,0)}, metadata={op_name="jit(f)/add" stack_frame_id=7}. As'
+)
+
 READERS = (
     Reader("HLO text, anywhere", 18_000, _texts, _anywhere, _read_hlo),
     Reader("HLO text, beside the collectives", 14_000, lambda: [text for text in _texts() if text.places], _beside,
            _read_hlo),
+    Reader("HLO text, with a scope map", 4_000, _texts, _anywhere, _read_named),
+    Reader("log of the partitioner", 4_000, lambda: [_WARNING], mutate.text, _read_warnings),
     Reader("HLO text, by XLA's parser", 5_000, _counted_texts, _of_communication, _hold_against_xla),
     Reader("a line of HLO", 24_000, _lines, mutate.text, lambda given, _: read_line(given)),
     Reader("HLO file, gzipped", 3_000, lambda: [gzip.compress(text.text.encode()) for text in _texts()[:8]],

@@ -14,7 +14,8 @@ from compare.hlo.text.module import read
 
 NAMED = {reader.name: reader for reader in READERS}
 FEW = {
-    "HLO text, anywhere": 150, "HLO text, beside the collectives": 150, "a line of HLO": 300, "HLO file, gzipped": 30,
+    "HLO text, anywhere": 150, "HLO text, beside the collectives": 150,
+    "HLO text, with a scope map": 100, "log of the partitioner": 300, "a line of HLO": 300, "HLO file, gzipped": 30,
     "HLO proto": 100, "recorded passes": 20, "xplane.pb": 40, "Chrome trace as a profile": 20,
     "mesh names": 300, "mesh files (TOML)": 100, "machine files (TOML)": 100,
     "samples of power (CSV)": 100, "log of Zeus": 100, "Measurement of Zeus": 100,

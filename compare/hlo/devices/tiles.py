@@ -21,6 +21,8 @@ _TILED = re.compile(
 )
 _MESH = re.compile(r"\{mesh\[(?P<axes>'[^\]]*)\], \[(?P<dims>[^\]]*)\]\}")
 _AXIS = re.compile(r"'([^']+)'=(\d+)")
+MOST_DIMS = 32
+"""Of an array whose split is spelled."""
 _NAMED = re.compile(r"'([^']+)'")
 
 
@@ -48,7 +50,7 @@ def spell_split(sharding: str, *, axes: Mapping[str, int]) -> str:
     match = _TILED.fullmatch(sharding)
     sizes = _ints(match["tiles"])[: -1 if match["last"] else None] if match else ()
     tiles = read_tiles(sharding) if match else None
-    if tiles is None or len(tiles) != math.prod(axes.values()):
+    if tiles is None or len(sizes) > MOST_DIMS or len(tiles) != math.prod(axes.values()):
         return sharding
     places = np.arange(len(tiles)).reshape(*axes.values())
     at = dict(zip(axes, np.unravel_index(places.ravel(), places.shape), strict=True))
@@ -73,7 +75,7 @@ def _tiled(match: re.Match[str]) -> tuple[int, ...]:
     tiles = _ints(match["tiles"])
     order = _ints(match["order"]) if match["order"] else ()
     count = math.prod(tiles)
-    if not 0 < count <= MOST_DEVICES:
+    if not 0 < count <= MOST_DEVICES or math.prod(order) > MOST_DEVICES:
         raise HloError(f"the sharding {match[0][:80]!r} has an implausible device count")
     try:
         devices = np.array(_ints(match["ids"])) if match["ids"] else np.arange(math.prod(order)).reshape(order)

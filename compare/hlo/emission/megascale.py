@@ -20,8 +20,9 @@ KINDS = {
 }  # fmt: skip
 REDUCERS = {"SUM": "add", "MAX": "maximum", "MIN": "minimum", "PRODUCT": "multiply"}
 _PRODUCT = re.compile(r"\{([\d,\s]+)\}x\{([\d,:\s]+)\}")
-_LIST = re.compile(r"\{(\d+(?:(?:,|->)\d+)*)\}")
+_LIST = re.compile(r"\{(\d+(?:(?:,\d+)*|->\d+))\}")
 _WORD = re.compile(r"[0-9]{1,12}")
+PAIR = 2
 _PAIRS = "_xla_send_recv_source_target_pairs"
 
 
@@ -82,6 +83,13 @@ def groups_of(item: Instruction, program: DeviceNumbering) -> Groups:
     if _PAIRS in attributes:
         return program.repeat_in_slices(spread_ids(_pairs(item), item, "collective-permute", program))
     text = attributes.get("_xla_megascale_target", "")
+    groups = _target_groups(text, item, program)
+    if kind_of(item) == "collective-permute" and any(len(row) != PAIR for row in groups):
+        raise item.error(f"a megascale target of pairs has a row that is none: {text!r}")
+    return groups
+
+
+def _target_groups(text: str, item: Instruction, program: DeviceNumbering) -> Groups:
     if match := _PRODUCT.fullmatch(text):
         slices, numbers = _range(match[1], item), _range(match[2], item)
         return tuple(tuple(_device(at, number, item, program) for at in slices) for number in numbers)

@@ -198,7 +198,7 @@ def _window_dim(item: Instruction, index: int) -> _Dim:
 
 
 def _numbers(text: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", text)]
+    return [int(number[:18]) for number in re.findall(r"\d+", text)]
 
 
 def _array(item: Instruction) -> Array:

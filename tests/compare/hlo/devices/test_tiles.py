@@ -48,6 +48,7 @@ def test_a_sharding_says_who_holds_what(sharding, tiles, split):
         ),
         ("{replicated}", "{replicated}"),
         ("{devices=[2,2]<=[4]}", "{devices=[2,2]<=[4]}"),
+        (f"{{devices=[8{',1' * 70}]<=[8]}}", f"{{devices=[8{',1' * 70}]<=[8]}}"),
     ],
 )
 def test_a_split_is_spelled_in_axes(sharding, split):
@@ -58,6 +59,7 @@ def test_a_split_is_spelled_in_axes(sharding, split):
     "sharding",
     [
         "{devices=[2,3]<=[8]}",
+        "{devices=[2,4]<=[99999999999]}",
         "{devices=[2,4]<=[2,4]T(0,0)}",
         "{devices=[2]0,0}",
         "{devices=[99999999,99999999]<=[8]}",

@@ -203,6 +203,8 @@ def test_a_send_of_a_pipelined_permute_names_its_own_pairs():
         (pair("ALL_REDUCE", '"one and two"'), "one and two"),
         (pair("ALL_REDUCE", '"{1,3}x{0:3}"'), "slice 3"),
         (pair("ALL_REDUCE", '"{1,2}x{0:4}"'), "device 4 of slice 1"),
+        (pair("ONE_TO_ONE", "{{100000->200000->100000}}"), "unknown spelling"),
+        (pair("ONE_TO_ONE", "{{100000,200000,100001}}"), "has a row that is none"),
     ],
 )
 def test_what_cannot_be_placed_names_its_line(lines, said):
