@@ -54,6 +54,8 @@ class Operand:
     it does not get there.  Computed only where the contract has a sum over these axes."""
     earlier_hops: int | None = 0
     """Of a permute: how many permutes its data has come through; None: a loop carries it around."""
+    arguments: tuple[str, ...] = ()
+    """The names of its `parameters` that have one, such as `weights['up']`, in their order."""
     op_name: str = ""
     """Of one of several: the path of its own operation, as far as the text tells; the row has that of one of them."""
     source_line: str | None = None

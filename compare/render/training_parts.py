@@ -1,6 +1,5 @@
 """A training step's collectives by forward, backward and recomputed: what its paths say, of JAX's transformations."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 from compare.hlo.collective import Collective
@@ -8,6 +7,7 @@ from compare.render.units import count_text, exact_text
 
 FORWARD, RECOMPUTED, BACKWARD, REST = "forward", "recomputed", "backward", "the rest (optimizer, metrics)"
 _ORDER = (FORWARD, RECOMPUTED, BACKWARD, REST)
+MOST_NAMES = 3
 _MARKS = (("rematted_computation", RECOMPUTED), ("transpose(", BACKWARD), ("jvp(", FORWARD))
 """In `op_name`, the first that is found.  `jax.checkpoint` runs a layer again within the backward pass, whose path has
 `transpose(jvp(…))` too."""
@@ -35,14 +35,29 @@ def training_lines(rows: Sequence[Collective]) -> list[str]:
 
 
 def _gathered_again(rows: Sequence[Collective], parts: dict[str, str]) -> list[str]:
-    """`2 arguments are gathered in forward and in recomputed`: those that one gather could have brought."""
+    """`2 arguments are gathered in forward and in recomputed (w['up'], w['down'])`: those that one gather could have
+    brought, with up to `MOST_NAMES` of their names."""
     gathered: dict[int, set[str]] = {}
-    for row in rows:
-        for operand in row.operands if row.kind == "all-gather" else ():
-            for argument in operand.parameters:
-                gathered.setdefault(argument, set()).add(parts[row.name])
-    ways = Counter(tuple(part for part in _ORDER if part in of) for of in gathered.values() if len(of) > 1)
+    names: dict[int, str] = {}
+    for operand, part in (
+        (operand, parts[row.name]) for row in rows if row.kind == "all-gather" for operand in row.operands
+    ):
+        for argument in operand.parameters:
+            gathered.setdefault(argument, set()).add(part)
+        if len(operand.parameters) == len(operand.arguments):
+            names |= zip(sorted(operand.parameters), operand.arguments, strict=True)
+    ways: dict[tuple[str, ...], list[int]] = {}
+    for argument, of in sorted(gathered.items()):
+        if len(of) > 1:
+            ways.setdefault(tuple(part for part in _ORDER if part in of), []).append(argument)
     return [
-        f"{count_text(count, 'argument')} {'is' if count == 1 else 'are'} gathered in {' and in '.join(way)}"
-        for way, count in sorted(ways.items())
+        f"{count_text(len(found), 'argument')} {'is' if len(found) == 1 else 'are'} gathered in {' and in '.join(way)}"
+        f"{_named([names[argument] for argument in found if argument in names], of=len(found))}"
+        for way, found in sorted(ways.items())
     ]
+
+
+def _named(names: Sequence[str], *, of: int) -> str:
+    shown = ", ".join(names[:MOST_NAMES])
+    more = f" and {of - MOST_NAMES} more" if names and of > MOST_NAMES else ""
+    return f" ({shown}{more})" if names else ""

@@ -61,12 +61,16 @@ def percent_text(share: float | None) -> str:
     return UNKNOWN if share is None else f"{_digits(100 * share)} %"
 
 
+_NO_TIME_NS = 0.005
+"""What rounding leaves of a difference of two times."""
+
+
 def time_text(ns: int | float | None) -> str:
     """`61.0 ms`, `850 µs`, `0 s`; a dash where unknown."""
     if ns is None:
         return UNKNOWN
     sign, value, unit = "−" if ns < 0 else "", abs(ns), 0
-    if not value:
+    if value < _NO_TIME_NS:
         return "0 s"
     while value >= _THOUSAND - 0.5 and unit < len(_TIMES) - 1:
         value /= _THOUSAND

@@ -9,6 +9,7 @@ from compare.hlo.collectives.collectives import collectives
 from compare.hlo.collectives.pre_partitioning import check_partitioned
 from compare.hlo.collectives.replicated import replicated_notes
 from compare.hlo.proto.program import write_hlo_text
+from compare.hlo.text.errors import HloError
 from compare.hlo.text.files import read_file
 from compare.hlo.text.metadata import SourceNames
 from compare.hlo.text.module import Module, read
@@ -60,7 +61,10 @@ def read_program(path: str, *, axes: Mapping[str, int], names: SourceNames) -> R
     """A file (`-`: standard input), or a folder of `table.save`.  `ValueError`, one line, for anything else."""
     if not is_saved(Path(path)):
         module = read_file(path, binary=write_hlo_text)
-        check_partitioned(module)
+        try:
+            check_partitioned(module)
+        except HloError as error:
+            raise HloError(f"{path}: {error}") from None
         rows = tuple(collectives(module, axes, names=names))
         notes = (*replicated_notes(module), *advise(rows, module))
         return Reading(module=module, rows=rows, notes=notes, axes=axes, names=names)

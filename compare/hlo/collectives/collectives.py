@@ -258,6 +258,7 @@ def _operands(
                 added_up=in_sum and flow.is_added_up(site, number, provenance.scope, kind=kind, parts=parts),
                 steps_to_end=flow.steps_to_end(site, number, provenance.scope) if in_sum and kind in _SUMS else None,
                 earlier_hops=flow.earlier_hops(site, number) if has_rows and kind == "collective-permute" else 0,
+                arguments=flow.name_arguments(provenance.parameters),
                 op_name=op_name,
                 source_line=source_line,
             )

@@ -1,5 +1,6 @@
 """The data of each collective: its scope, its sources, its consumers."""
 
+import re
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,6 +45,7 @@ class Names:
         return self.stack[0].place if self.stack else None
 
 
+_ESCAPED = re.compile(r"\\(.)")
 _OF_ALL = ("all-gather", "all-to-all")
 """Kinds that bring a part of each member."""
 _EXCHANGES = ("all-to-all", "collective-permute")
@@ -175,6 +177,11 @@ class Provenance:
             scope = scope or self._recovery.nearest(result, starts[:1], wanted=wanted) or self._own(site) or "?"
         steers = self._steering.steers(site.item, self.frames(site), sources.passed)
         return OperandProvenance(scope, parameters, sources.constant, steers)
+
+    def name_arguments(self, parameters: Set[int]) -> tuple[str, ...]:
+        """The names of these ENTRY parameters, as the framework has them; nothing for one without."""
+        names = (self._module.entry.parameters[number].op_name for number in sorted(parameters))
+        return tuple(_ESCAPED.sub(r"\1", name) for name in names if name)
 
     def from_parameters(self, site: Site) -> bool:
         """True if it depends on an ENTRY parameter."""

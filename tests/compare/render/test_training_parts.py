@@ -1,5 +1,7 @@
 """A training step of FSDP, compiled: what is gathered when, counted from the program as it is written."""
 
+from dataclasses import replace
+
 import pytest
 
 from compare import collectives
@@ -63,7 +65,7 @@ def test_each_weight_is_gathered_in_forward_and_again():
     table = compile_step(checkpointed=False)
     lines = training_lines(table.rows)
     assert lines[0].split() == ["forward", "2", f"{2 * L * GATHER:,}", "B"]
-    assert lines[-1] == "2 arguments are gathered in forward and in backward"
+    assert lines[-1] == "2 arguments are gathered in forward and in backward (up, down)"
 
 
 @pytest.mark.slow
@@ -72,6 +74,18 @@ def test_what_is_checkpointed_is_gathered_when_it_is_recomputed():
     lines = training_lines(compile_step(checkpointed=True).rows)
     assert lines[1].split() == ["recomputed", "1", f"{L * GATHER:,}", "B"]
     assert lines[-2:] == [
-        "1 argument is gathered in forward and in backward",
-        "1 argument is gathered in forward and in recomputed",
+        "1 argument is gathered in forward and in backward (down)",
+        "1 argument is gathered in forward and in recomputed (up)",
     ]
+
+
+def test_of_many_arguments_three_are_named():
+    def gather(part, number):
+        row = collective("tp4", "all-gather", "tp", "?", 8, parameters=(number,))
+        operand = replace(row.operands[0], arguments=(f"w[{number}]",))
+        return replace(row, name=f"{part}.{number}", op_name=f"jit(f)/{part}/dot", operands=(operand,))
+
+    rows = [gather(part, number) for part in ("jvp()", "transpose(jvp())") for number in range(5)]
+    assert training_lines(rows)[-1] == (
+        "5 arguments are gathered in forward and in backward (w[0], w[1], w[2] and 2 more)"
+    )
