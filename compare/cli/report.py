@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from compare.run.chip_option import add_chip
+from compare.cli.options.chip_option import add_chip
 from compare.run.folder import replace_folder, run_folder
 from compare.run.folder.chip import copy_chip
 from compare.run.folder.load_run import is_complete, is_judged, read_run

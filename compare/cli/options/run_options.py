@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compare.cli.options.case_options import case_parser, seconds
+from compare.cli.options.chip_option import add_chip
 from compare.report import fail_if
 from compare.report.witnesses import WITNESSES
 from compare.run import scheduler
@@ -20,7 +21,6 @@ from compare.run.arms import (
     parse_controls,
     parse_witnesses,
 )
-from compare.run.chip_option import add_chip
 from compare.run.errors import WorkError
 from compare.run.install_libtpu import read_version
 from meshes.process.command_line import Parser

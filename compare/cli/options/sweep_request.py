@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from compare.cli.options.case_options import add_list, add_step, read_case, seconds
+from compare.cli.options.chip_option import add_chip
 from compare.report.compiler_options import OPTIONS
 from compare.report.witnesses import WITNESSES
 from compare.run import scheduler
 from compare.run.arms import ARMS, DEFAULT_CONTROLS
-from compare.run.chip_option import add_chip
 from compare.run.errors import WorkError
 from compare.sweep.combination import Combination
 from compare.sweep.engines.engines import ENGINES

@@ -1,8 +1,8 @@
-"""The report of a run with its energies, by the coefficients of a request."""
+"""The report of a run with its energies, by the coefficients of its chips or of a user's file."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from compare.energy.speeds.request import EnergyRequest
 from compare.report.model.codec import JsonObject, encode
 from compare.report.model.report import Report
 from compare.report.programs import list_failures
@@ -20,11 +20,13 @@ class MeasuredRun:
     """A line for each compiled program that has no energy."""
 
 
-def measure_run(request: EnergyRequest) -> MeasuredRun:
-    """Judged and timed again, nothing written.  `WorkError` where the run has no modelled program of its own slice."""
-    run = read_run(request.run)
-    judged = judge_run(run)
-    times = judged.timelines(chip=request.chip)
+def measure_run(folder: Path, *, chip: Path | None) -> MeasuredRun:
+    """Judged and timed again, nothing written.  `WorkError` where the run has no modelled program of its own slice.
+
+    chip: a user's file; `None`: that of the run folder, or the generation's.
+    """
+    judged = judge_run(read_run(folder))
+    times = judged.timelines(chip=chip)
     report = add_times(judged.report(), judged.programs, times)
     compiled = [program.result for program in judged.programs if not program.result.executed]
     unmodelled = [
@@ -35,7 +37,7 @@ def measure_run(request: EnergyRequest) -> MeasuredRun:
     failures = (*list_failures(compiled), *unmodelled)
     if report.energy_model is None:
         why = [note for timeline in times.by_key.values() for note in timeline.notes if note.startswith(NO_JOULES)][:1]
-        raise WorkError("; ".join([f"{request.run} has no program whose step was modelled", *failures, *why]))
+        raise WorkError("; ".join([f"{folder} has no program whose step was modelled", *failures, *why]))
     return MeasuredRun(report=report, failures=failures)
 
 

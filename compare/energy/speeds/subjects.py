@@ -52,6 +52,14 @@ class Subjects:
         span = f" ({min(ends):.0%} to {max(ends):.0%})" if ends else ""
         return f"{self.voltage}{assumed}; of static power {share:.0%}{span} follow the core's voltage"
 
+    def to_json(self) -> dict[str, object]:
+        """What the answers are of; each answer is a key of its own beside these."""
+        share, *ends = core_shares(self.chip, self.voltage)
+        return {
+            "basis": self.basis, "voltage": self.voltage_words,
+            "core_share_of_static": {"value": share, "low": min(ends, default=share), "high": max(ends, default=share)},
+        }  # fmt: skip
+
 
 def load_subjects(folder: Path, *, chip: Path | None) -> Subjects:
     """The default programs of a run folder.  `WorkError`, one line, where none can be modelled.
