@@ -17,11 +17,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _answer_speeds(options)
     from compare.energy.speeds.measure import list_energies, measure_run
 
-    measured = measure_run(options.run, chip=options.chip)
-    report = measured.report
+    report, failures = measure_run(options.run, chip=options.chip)
     if options.json:
         print_json(list_energies(report))
-        return complain_of(measured.failures)
+        return complain_of(failures)
     from compare.render.energy.section import energy_section
     from compare.render.energy.sentence import energy_sentence
     from compare.render.terminal import console, print_sections, text_width, wrap_prose
@@ -29,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     out = console()
     out.print(wrap_prose(energy_sentence(report), width=text_width(out), style="bold"))
     print_sections([energy_section(report)], out=out, details=True)
-    return complain_of(measured.failures)
+    return complain_of(failures)
 
 
 def _answer_speeds(options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 from compare.cli.options.axes_options import add_axes, axes_of, hint_axes
 from compare.cli.options.names_options import add_names, names_of
 from compare.cli.options.program_words import add_program_words
-from meshes.process.command_line import Parser, name_command, print_json
+from meshes.process.command_line import Parser, command_parser, print_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,10 +46,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser(
-        prog=name_command("compare.hlo"),
-        description="The collectives of compiled HLO text: compiled.as_text(), or a file of --xla_dump_hlo_as_text.",
-        epilog=f"example: {name_command('compare.hlo')} optimized.hlo.gz --axes data=2,tensor=4 --json",
+    parser = command_parser(
+        "compare.hlo",
+        "The collectives of compiled HLO text: compiled.as_text(), or a file of --xla_dump_hlo_as_text.",
+        example="optimized.hlo.gz --axes data=2,tensor=4 --json",
     )
     parser.add_argument(
         "file", metavar="FILE",

@@ -15,8 +15,8 @@ def main(argv: Sequence[str]) -> int:
     """Print step times, and what is exposed of them.  1: some programs could not be read."""
     request = parse_what_if(argv)
     request.check_out()
-    subjects = load_subjects(request.run, chip=request.chip)
-    results = simulate_run(request, subjects.programs)
+    subjects, failures = load_subjects(request.run, chip=request.chip)
+    results = simulate_run(request, subjects)
     written = []
     if request.into or request.out is not None:
         from compare.simulate.what_if.write import write_into, write_run
@@ -28,4 +28,4 @@ def main(argv: Sequence[str]) -> int:
     else:
         print(*list_lines(request, results), sep="\n")
     print(*written, sep="\n", end="\n" * bool(written), file=sys.stderr if request.json else sys.stdout)
-    return complain_of(subjects.failures)
+    return complain_of(failures)

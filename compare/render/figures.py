@@ -9,6 +9,7 @@ from io import BytesIO
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -177,6 +178,17 @@ def heading_inches(labels: Sequence[str]) -> float:
 
 def _lines(labels: Sequence[str]) -> list[str]:
     return [line for label in dict.fromkeys(labels) for line in textwrap.wrap(label, width=118)]
+
+
+def draw_legend(figure: Figure, *, ncols: int, fontsize: float | None = None) -> None:
+    """Below all panels, each label once, whichever panel has it."""
+    handles: dict[str, Artist] = {}
+    for panel in figure.axes:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(
+        list(handles.values()), list(handles), loc="lower center", ncols=ncols, frameon=False, fontsize=fontsize
+    )
 
 
 def save_figure(name: str, caption: str, figure: Figure) -> Picture:

@@ -9,11 +9,10 @@ from matplotlib.figure import Figure
 from compare.energy.core_speed import Point
 from compare.energy.speeds.frequency import Curve
 from compare.energy.speeds.subjects import Subjects
-from compare.render.figures import INK, STYLE, draw_heading, heading_inches, save_figure
+from compare.render.figures import INK, STYLE, draw_heading, draw_legend, heading_inches, save_figure
+from compare.render.palette import arm_style
 from compare.render.picture import Picture
 
-ARMS = (("#147a70", "o", "-"), ("#b8442c", "s", "--"), ("#6a56a5", "^", ":"))
-"""Colour, marker and line of the first arm, the second …; no colour is a verdict's, lines differ without colour."""
 _WIDE, _ROW = 8.6, 2.35
 """Inches."""
 
@@ -44,15 +43,13 @@ def draw_curves(subjects: Subjects, curves: Sequence[Curve]) -> Picture:
                 panel = figure.add_axes((left, bottom, ((_WIDE - 0.1) / 3 - 0.8) / _WIDE, (_ROW - 1.0) / tall))
                 for curve in curves:
                     if curve.subject.phase == phase:
-                        _draw_curve(panel, curve, column, value, style=ARMS[arms.index(curve.subject.arm) % len(ARMS)])
+                        _draw_curve(panel, curve, column, value, style=arm_style(arms.index(curve.subject.arm)))
                 panel.set_title(f"{phase}: {what}", loc="left", fontsize=9)
                 panel.axvline(1, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
                 panel.set_ylim(bottom=0)
                 if row == len(phases) - 1:
                     panel.set_xlabel("frequency ÷ nominal")
-        panels = [panel.get_legend_handles_labels() for panel in figure.axes]
-        handles = {label: handle for legend in panels for handle, label in zip(*legend, strict=True)}
-        figure.legend(list(handles.values()), list(handles), loc="lower center", ncols=4, frameon=False)
+        draw_legend(figure, ncols=4)
         caption = f"{subjects.basis}: step time, energy and energy × delay over the frequency of the core"
         return save_figure("energy-frequency", caption, figure)
 

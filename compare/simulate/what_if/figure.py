@@ -9,15 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from compare.render.figures import INK, STYLE, draw_heading, heading_inches, save_figure
-from compare.render.palette import UNCLEAR, VERDICTS
+from compare.render.figures import INK, STYLE, draw_heading, draw_legend, heading_inches, save_figure
+from compare.render.palette import UNCLEAR, VERDICTS, arm_style
 from compare.render.picture import Picture
 from compare.render.units import time_text
 from compare.simulate.what_if.request import MACHINE, Sweep
 from compare.simulate.what_if.result import SubjectResult
 
-ARMS = (("#147a70", "o"), ("#b8442c", "s"), ("#6a56a5", "^"))
-"""Colour and marker of the first arm, the second …; no colour is a verdict's."""
 _WIDE, _ROW = 8.6, 2.3
 """Inches."""
 _LONG = 28
@@ -74,9 +72,7 @@ def draw_sweep(sweep: Sweep, results: Sequence[SubjectResult]) -> Picture:
                 _finish(panel, sweep, f"{each.subject.title}: exposed")
                 if sweep.is_list:
                     panel.set_yticklabels([])
-        handles = {label: handle for panel in figure.axes for handle, label in zip(*panel.get_legend_handles_labels(),
-                                                                                   strict=True)}  # fmt: skip
-        figure.legend(list(handles.values()), list(handles), loc="lower center", ncols=6, frameon=False)
+        draw_legend(figure, ncols=6)
         caption = f"Simulated, not measured: step time and exposed communication by verdict: {sweep.what}"
         return save_figure("what-if", caption, figure)
 
@@ -93,7 +89,7 @@ def _places(sweep: Sweep) -> list[float]:
 
 def _draw_steps(panel: Axes, sweep: Sweep, results: Sequence[SubjectResult], arms: Sequence[str]) -> None:
     for each in results:
-        colour, marker = ARMS[arms.index(each.subject.arm) % len(ARMS)]
+        colour, marker, _ = arm_style(arms.index(each.subject.arm))
         steps = [outcome.step_ns for _, outcome in each.sweep]
         if sweep.is_list:
             panel.plot(steps, _places(sweep), color=colour, marker=marker, linestyle="none", label=each.subject.title)

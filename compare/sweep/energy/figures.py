@@ -4,27 +4,24 @@ Everything is modelled: watts and joules carry their ranges.  Legible in grey: m
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from compare.render.figures import COLOURS, INK, STYLE, draw_heading, heading_inches, save_figure
-from compare.render.palette import COMPUTE, IDLE, UNCLEAR
+from compare.render.figures import COLOURS, INK, STYLE, draw_heading, draw_legend, heading_inches, save_figure
+from compare.render.palette import COMPUTE, IDLE, UNCLEAR, arm_style
 from compare.render.picture import Picture
 from compare.sweep.energy.kernels import CLASSES
 from compare.sweep.energy.lines import SAME, UNFIT, EnergyLine
 from compare.sweep.summary import ChipRow, EnergySummary
 from compare.timeline.arrays import Floats
 
-ARMS = (("#147a70", "o"), ("#b8442c", "s"), ("#6a56a5", "^"), ("#5d6673", "D"))
-"""Colour and marker of the first arm, the second …, as in the sweep's other figure."""
 MODELLED = "Modelled, not measured (docs/energy.md)"
 RANGES = f"{MODELLED}; lines are the ranges of the coefficients; watts are of one chip; no peak below 2 ms"
 
@@ -99,7 +96,7 @@ def draw_layouts(lines: Sequence[EnergyLine], *, name: str, title: str) -> Pictu
             if heading in ("tokens/s", PER_TOKEN):
                 panel.xaxis.set_major_formatter(EngFormatter(sep=""))
             panel.set_title(heading, loc="left", fontsize=8.5)
-        _legend(figure, panels)
+        draw_legend(figure, ncols=6, fontsize=8)
         return save_figure(name, f"Throughput, energy, power and exposed time by layout, modelled: {title}", figure)
 
 
@@ -124,7 +121,7 @@ def draw_microbatches(curves: Sequence[Sequence[EnergyLine]], *, name: str, titl
             place = ((0.55 + number * wide) / _WIDE, 0.85 / tall, (wide - 0.62) / _WIDE, (tall - head - 1.3) / tall)
             panel = figure.add_axes(place)
             for curve in curves:
-                colour, marker = ARMS[arms.index(curve[0].title) % len(ARMS)]
+                colour, marker, _ = arm_style(arms.index(curve[0].title))
                 style = ("-", "--", ":", "-.")[meshes.index(curve[0].mesh) % 4]
                 # Side by side where there are bars.
                 shift = 2 ** (0.15 * (arms.index(curve[0].title) - (len(arms) - 1) / 2)) if heading == PER_TOKEN else 1
@@ -144,7 +141,7 @@ def draw_microbatches(curves: Sequence[Sequence[EnergyLine]], *, name: str, titl
                 panel.yaxis.set_major_formatter(EngFormatter(sep=""))
             panel.set_xlabel("microbatches")
             panel.set_title(heading, loc="left", fontsize=8.5)
-        _legend(figure, figure.axes)
+        draw_legend(figure, ncols=6, fontsize=8)
         return save_figure(name, f"Energy by the number of microbatches, modelled: {title}", figure)
 
 
@@ -171,7 +168,7 @@ def draw_options(lines: Sequence[EnergyLine], *, name: str, title: str) -> Pictu
                 )
                 row = rows.index(f"{line.layout}: {line.option}")
                 at = row + (arms.index(line.title) - (len(arms) - 1) / 2) * 0.3
-                colour, marker = ARMS[arms.index(line.title) % len(ARMS)]
+                colour, marker, _ = arm_style(arms.index(line.title))
                 panel.plot([1, ratio], [at, at], color=colour, linewidth=1.6)
                 inside = "white" if line.is_same else colour
                 panel.plot([ratio], [at], marker, color=colour, markersize=5, markerfacecolor=inside)
@@ -180,7 +177,7 @@ def draw_options(lines: Sequence[EnergyLine], *, name: str, title: str) -> Pictu
                 panel.annotate(words, (ratio, at), (6, 0), textcoords="offset points", va="center", fontsize=7)
             panel.margins(x=0.25)
             panel.set_title(heading, loc="left", fontsize=8.5)
-        _legend(figure, panels)
+        draw_legend(figure, ncols=6, fontsize=8)
         caption = f"Step time and energy under {len(options)} compiler options, each compiled anew, modelled: {title}"
         return save_figure(name, caption, figure)
 
@@ -209,7 +206,7 @@ def draw_kernels(lines: Sequence[EnergyLine], *, name: str, title: str) -> Pictu
                 )
                 left += length
         panel.set_title("ms of a step", loc="left", fontsize=8.5)
-        _legend(figure, [panel])
+        draw_legend(figure, ncols=6, fontsize=8)
         return save_figure(name, f"Time of a step by class of kernel, modelled: {title}", figure)
 
 
@@ -297,7 +294,7 @@ def _point(panel: Axes, value: tuple[float, float, float] | None, at: float, *, 
     if value is None:
         return
     low, middle, high = value
-    colour, marker = ARMS[arm % len(ARMS)]
+    colour, marker, _ = arm_style(arm)
     panel.plot([low, high], [at, at], color=colour, linewidth=1.4)
     panel.plot([middle], [at], marker, color=colour, markersize=5, label=label, clip_on=False)
 
@@ -335,17 +332,3 @@ def _rows_figure(
         panel.tick_params(labelsize=8)
         panels.append(panel)
     return figure, panels
-
-
-def _legend(figure: Figure, panels: Sequence[Axes]) -> None:
-    handles = dict[str, Artist]()
-    for label, handle in _labelled(panels):
-        handles.setdefault(label, handle)
-    figure.legend(list(handles.values()), list(handles), loc="lower center", ncols=min(len(handles), 6) or 1,
-                  frameon=False, fontsize=8)  # fmt: skip
-
-
-def _labelled(panels: Sequence[Axes]) -> Iterator[tuple[str, Artist]]:
-    for panel in panels:
-        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
-            yield label, handle
