@@ -129,14 +129,9 @@ class Arm:
     """Rough start-up time: the slowest starts first."""
 
     def cells(
-        self,
-        case: Case,
-        *,
-        controls: Sequence[str] = DEFAULT_CONTROLS,
-        libtpu: str = "",
-        execute: str = "",
+        self, case: Case, *, controls: Sequence[str] = DEFAULT_CONTROLS, libtpu: str = "", execute: str = "",
         witnesses: Sequence[str] = (),
-    ) -> tuple[Cell, ...]:
+    ) -> tuple[Cell, ...]:  # fmt: skip
         """The default cell, each control that differs from it, witnesses, and the cell to measure on `execute`.
 
         controls: words of `CONTROLS`.  libtpu: the version of the control `libtpu`.

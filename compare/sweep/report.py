@@ -31,34 +31,21 @@ NOTHING: EarlierRows = {"arms": {}, "results": []}
 
 
 def result_row(
-    combination: Combination,
-    *,
-    status: str,
-    error: str = "",
-    folder: str | None = None,
-    report: Report | None = None,
+    combination: Combination, *, status: str, error: str = "", folder: str | None = None, report: Report | None = None
 ) -> ResultRow:
     """The result of one combination.  folder: the name of its run folder; report: that folder's report."""
     case = combination.case.to_dict() if combination.case else {}
     return {
-        "model": combination.model,
-        "mesh": combination.mesh,
-        "status": status,
-        "error": error,
-        "case": case.get("name"),
-        "topology": case.get("topology"),
+        "model": combination.model, "mesh": combination.mesh, "status": status, "error": error,
+        "case": case.get("name"), "topology": case.get("topology"),
         "num_devices": combination.case.mesh.num_devices if combination.case else None,
-        "batch": case.get("batch"),
-        "seq": case.get("seq"),
-        "microbatches": case.get("microbatches"),
-        "capacity": case.get("capacity"),
-        "dtype": case.get("dtype"),
-        "loop": case.get("loop"),
+        "batch": case.get("batch"), "seq": case.get("seq"), "microbatches": case.get("microbatches"),
+        "capacity": case.get("capacity"), "dtype": case.get("dtype"), "loop": case.get("loop"),
         "attention": case.get("attention"),
         "experts": combination.case.model.experts if combination.case else None,
         "folder": folder,
         "phases": {name: _phase(phase) for name, phase in report.phases.items()} if report else {},
-    }
+    }  # fmt: skip
 
 
 def earlier_rows(out: Path, results: Sequence[ResultRow]) -> EarlierRows:

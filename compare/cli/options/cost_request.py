@@ -12,16 +12,7 @@ from compare.cli.options.chip_option import add_chip
 from compare.cli.options.machine_options import add_machine, add_rules, is_as_astra_sim
 from compare.cli.options.numbers import digits, number
 from compare.network.machines.collective import Collective, Message
-from compare.network.machines.machine import (
-    KINDS,
-    LOCAL_BW_AWARE,
-    MULTI,
-    RING,
-    Algorithm,
-    Algorithms,
-    Dim,
-    Machine,
-)
+from compare.network.machines.machine import KINDS, LOCAL_BW_AWARE, MULTI, RING, Algorithm, Algorithms, Dim, Machine
 from compare.network.machines.machine_file import find_machine
 from compare.network.machines.words import choose_algorithm, parse_kind
 from compare.run.folder.chip import read_chip_of
@@ -192,13 +183,9 @@ def _read_chip(path: Path, machine: str) -> Chip:
 def _change(machine: Machine, options: argparse.Namespace, *, as_astra_sim: bool) -> Machine:
     """The machine with what the other options say."""
     changes = {
-        "multi": options.multi,
-        "chunks": options.chunks,
-        "active_chunks": options.active,
-        "queues": options.queues,
-        "memory_bytes_per_ns": options.memory,
-        "endpoint_ns": options.endpoint,
-    }
+        "multi": options.multi, "chunks": options.chunks, "active_chunks": options.active, "queues": options.queues,
+        "memory_bytes_per_ns": options.memory, "endpoint_ns": options.endpoint,
+    }  # fmt: skip
     if options.algorithm is not None:
         words = options.algorithm.split(",")
         changes["algorithms"] = Algorithms.alike(tuple(choose_algorithm(word, machine) for word in words))

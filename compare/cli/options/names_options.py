@@ -28,13 +28,12 @@ def names_of(options: argparse.Namespace) -> SourceNames:
         return SourceNames.of(owns=owns)
     try:
         scopes = read_json(options.scopes)
+        if scopes is None:
+            raise HloError("a scope map is {pattern of an op_name: scope}, and not null")
+        return SourceNames.of(scopes, owns)
     except OSError as error:
         raise HloError(f"cannot read {options.scopes}: {error.strerror or error}") from None
     except MeshError as error:
         raise HloError(f"{options.scopes} is {error}") from None
-    try:
-        if scopes is None:
-            raise HloError("a scope map is {pattern of an op_name: scope}, and not null")
-        return SourceNames.of(scopes, owns)
     except HloError as error:
         raise HloError(f"{options.scopes}: {error}") from None

@@ -10,15 +10,7 @@ from compare.cli.options.chip_option import add_chip
 from compare.cli.options.work_options import add_controls, add_frameworks, add_limits, add_witnesses
 from compare.report import fail_if
 from compare.report.witnesses import WITNESSES
-from compare.run.arms import (
-    CONTROLS,
-    EARLIER_LIBTPU,
-    PLATFORMS,
-    Arm,
-    parse_arms,
-    parse_controls,
-    parse_witnesses,
-)
+from compare.run.arms import CONTROLS, EARLIER_LIBTPU, PLATFORMS, Arm, parse_arms, parse_controls, parse_witnesses
 from compare.run.errors import WorkError
 from compare.run.install_libtpu import read_version
 from meshes.process.command_line import Parser

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from compare.energy.core_speed import Point
 from compare.energy.speeds.frequency import Curve
 from compare.energy.speeds.subjects import Subjects
-from compare.render.figures import INK, STYLE, draw_heading, draw_legend, heading_inches, save_figure
+from compare.render.figures import INK, draw_legend, open_figure, save_figure
 from compare.render.palette import arm_style
 from compare.render.picture import Picture
 
@@ -31,13 +29,10 @@ def draw_curves(subjects: Subjects, curves: Sequence[Curve]) -> Picture:
         f"{subjects.basis}; {subjects.voltage_words}",
         "Shaded: every coefficient of energy over its range; marked: the least of each curve",
     ]
-    head = heading_inches(notes)
-    tall = head + _ROW * len(phases) + 0.45
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(_WIDE, tall))
-        draw_heading(figure, "A step at other frequencies of the core", notes)
+    title, high = "A step at other frequencies of the core", _ROW * len(phases) + 0.45
+    with open_figure(title, notes, high=high, wide=_WIDE) as (figure, tall, top):
         for row, phase in enumerate(phases):
-            bottom = (tall - head - _ROW * (row + 1) + 0.55) / tall
+            bottom = (top - _ROW * (row + 1) + 0.55) / tall
             for column, (what, value) in enumerate(_COLUMNS):
                 left = (0.62 + column * (_WIDE - 0.1) / 3) / _WIDE
                 panel = figure.add_axes((left, bottom, ((_WIDE - 0.1) / 3 - 0.8) / _WIDE, (_ROW - 1.0) / tall))

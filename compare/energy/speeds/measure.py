@@ -4,6 +4,7 @@ from pathlib import Path
 
 from compare.report.model.codec import JsonObject, encode
 from compare.report.model.report import Report
+from compare.report.programs import list_unread
 from compare.run.errors import WorkError
 from compare.run.folder.load_run import judge_run, read_run
 from compare.run.folder.timelines import NO_JOULES, add_times
@@ -23,7 +24,7 @@ def measure_run(folder: Path, *, chip: Path | None) -> tuple[Report, tuple[str, 
         for program in judged.programs
         if program.result.key in times.errors and not program.result.executed
     )
-    failures = (*judged.failures, *unmodelled)
+    failures = (*list_unread(judged.programs), *unmodelled)
     if report.energy_model is None:
         why = [note for timeline in times.by_key.values() for note in timeline.notes if note.startswith(NO_JOULES)][:1]
         raise WorkError("; ".join([f"{folder} has no program whose step was modelled", *failures, *why]))

@@ -6,7 +6,7 @@ from pathlib import Path
 from compare.energy.coefficients import energy_calibrated_on
 from compare.energy.core_speed import Workload, core_shares
 from compare.energy.voltage import GAMMAS, Voltage, parse_voltage
-from compare.report.programs import JudgedProgram
+from compare.report.programs import JudgedProgram, list_unread
 from compare.run.errors import WorkError
 from compare.run.folder.chip import find_chip
 from compare.run.folder.load_run import judge_run, read_run
@@ -80,10 +80,10 @@ def load_subjects(folder: Path, *, chip: Path | None) -> Subjects:
         if (program := judged.find(arm, phase, cells.default.cell))
     )
     if not programs:
-        raise WorkError("; ".join([f"{folder} has no program whose step was modelled", *judged.failures]))
+        raise WorkError("; ".join([f"{folder} has no program whose step was modelled", *list_unread(judged.programs)]))
     return Subjects(
         programs=programs, chip=known, voltage=parse_voltage(known.voltage), slice_name=run.case.topology.name,
-        failures=judged.failures,
+        failures=list_unread(judged.programs),
     )  # fmt: skip
 
 

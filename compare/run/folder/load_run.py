@@ -11,17 +11,7 @@ from compare.passes import archive
 from compare.report.build import build_report
 from compare.report.model.about import About
 from compare.report.model.report import Report
-from compare.report.programs import (
-    DAMAGED,
-    GOOD,
-    MISSING,
-    REFUSED,
-    JudgedProgram,
-    Key,
-    ProgramResult,
-    judge_programs,
-    list_failures,
-)
+from compare.report.programs import DAMAGED, GOOD, MISSING, REFUSED, JudgedProgram, Key, ProgramResult, judge_programs
 from compare.report.witnesses import WITNESSES
 from compare.run.arms import ARMS, MEASURED
 from compare.run.errors import WorkError
@@ -76,11 +66,6 @@ class JudgedRun:
         chip: a user's file instead of the folder's.
         """
         return build_timelines(self.programs, folder=self.run.folder, chip=chip)
-
-    @property
-    def failures(self) -> tuple[str, ...]:
-        """A line for each compiled program that could not be read."""
-        return list_failures(program.result for program in self.programs if not program.result.executed)
 
     def find(self, arm: str, phase: str, cell: str) -> JudgedProgram | None:
         """The program, if it was read."""

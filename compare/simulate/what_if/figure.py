@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log2
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from compare.render.figures import INK, STYLE, draw_heading, draw_legend, heading_inches, save_figure
+from compare.render.figures import INK, draw_legend, open_figure, save_figure
 from compare.render.palette import UNCLEAR, VERDICTS, arm_style
 from compare.render.picture import Picture
 from compare.render.units import time_text
@@ -50,15 +48,12 @@ def draw_sweep(sweep: Sweep, results: Sequence[SubjectResult]) -> Picture:
     on = "" if sweep.word == MACHINE else f" on {results[0].machine}"
     slices = ", ".join(dict.fromkeys(each.subject.modelled_for for each in results))
     notes = [f"Simulated{on}, not measured; compute as modelled for {slices}; mean over devices"]
-    head = heading_inches(notes)
     layout = _Layout.of(sweep, 1 + len(arms))
-    tall = head + layout.row * len(phases) + 0.35
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(_WIDE, tall))
-        draw_heading(figure, f"Step time and exposed communication: {sweep.what}", notes)
+    title, high = f"Step time and exposed communication: {sweep.what}", layout.row * len(phases) + 0.35
+    with open_figure(title, notes, high=high, wide=_WIDE) as (figure, tall, top):
         for row, phase in enumerate(phases):
             of_phase = [each for each in results if each.subject.phase == phase]
-            bottom = (tall - head - layout.row * (row + 1) + 0.55) / tall
+            bottom = (top - layout.row * (row + 1) + 0.55) / tall
             size = ((layout.wide - 0.85) / _WIDE, (layout.row - 0.95) / tall)
             most = max(outcome.total_exposed_ns for each in of_phase for _, outcome in each.sweep)
             panel = figure.add_axes(((layout.label + 0.72) / _WIDE, bottom, *size))

@@ -4,18 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from compare.network.machines.changes import (
-    BANDWIDTH,
-    DCN,
-    ICI,
-    LATENCY,
-    LAUNCH,
-    MEMORY,
-    SCALES,
-    scale_machine,
-    set_algorithms,
-    set_value,
-)
+from compare.network.machines.changes import SCALES, TITLES, scale_machine, set_algorithms, set_value
 from compare.network.machines.machine import KINDS
 from compare.network.machines.machine_file import find_machine
 from compare.network.machines.words import choose_algorithm
@@ -28,10 +17,7 @@ from meshes.devices.chip import Chip
 from meshes.process.one_line import quote
 
 COMPUTE, MACHINE = "compute", "machine"
-_TITLES = {
-    BANDWIDTH: "bandwidth", ICI: "ICI bandwidth", DCN: "DCN bandwidth", LATENCY: "latency", LAUNCH: "launch latency",
-    MEMORY: "memory bandwidth of reductions", COMPUTE: "speed of compute", MACHINE: "machines",
-}  # fmt: skip
+_TITLES = {**TITLES, COMPUTE: "speed of compute", MACHINE: "machines"}
 
 
 @dataclass(frozen=True, slots=True)

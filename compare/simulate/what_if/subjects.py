@@ -8,6 +8,7 @@ from compare.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS, verdict_shares
 from compare.network.graph.graph import COMPUTE
 from compare.network.programs.simulation import Program, Simulation, list_exposed
 from compare.report.model.program import ProgramReport
+from compare.report.programs import list_unread
 from compare.run.folder.chip import find_chip
 from compare.run.folder.load_run import JudgedRun, judge_run, read_run
 from compare.run.folder.replace_folder import CASE
@@ -98,9 +99,10 @@ def load_subjects(folder: Path, *, chip: Path | None = None) -> tuple[list[Subje
                     other = subject if cell == subject.cell else _subject(judged, arm, phase, compared, known)
                     subject = replace(subject, compared=other)
             subjects.append(subject)
+    unread = list_unread(judged.programs)
     if not subjects:
-        raise TimingError("; ".join([f"{folder} has no compiled program that can be simulated", *judged.failures]))
-    return subjects, judged.failures
+        raise TimingError("; ".join([f"{folder} has no compiled program that can be simulated", *unread]))
+    return subjects, unread
 
 
 def _subject(judged: JudgedRun, arm: str, phase: str, report: ProgramReport, chip: Chip) -> Subject | None:

@@ -13,16 +13,8 @@ from compare.sweep.energy.lines import SAME, EnergyLine
 from meshes.process.one_line import plain
 
 HEADINGS = (
-    "step",
-    "exposed",
-    "tokens/s",
-    "energy of a token",
-    "tokens per J",
-    "÷ best",
-    "W of a chip",
-    "peak W",
-    "in vain",
-)
+    "step", "exposed", "tokens/s", "energy of a token", "tokens per J", "÷ best", "W of a chip", "peak W", "in vain",
+)  # fmt: skip
 _SHORT = {
     "tokens/s": "tokens/s", "energy of a token": "energy of a token", "÷ best": "÷ best", "W of\na chip": "W of a chip",
     "peak\nW": "peak W", "in vain": "in vain",

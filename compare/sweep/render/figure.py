@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from compare.render.figures import INK, STYLE, draw_heading, draw_legend, heading_inches, save_figure
+from compare.render.figures import INK, draw_legend, open_figure, save_figure
 from compare.render.palette import UNCLEAR, arm_style
 from compare.render.picture import Picture
 from compare.render.report.missing_notes import mark_ratio
@@ -36,16 +34,11 @@ def draw_ratios(sweep: Sweep) -> Picture:
     phases = list(dict.fromkeys(phase for result in results for phase in result["phases"])) or ["no phase"]
     rows = {model: [result for result in results if result["model"] == model] for model in models}
     notes = [_COUNTED, *footnotes(case_lines(sweep))]
-    head = heading_inches(notes)
-    tall = head + sum(len(row) * _ROW + _OVER + _UNDER for row in rows.values()) + 0.35
+    high = sum(len(row) * _ROW + _OVER + _UNDER for row in rows.values()) + 0.35
     names = {id(result): label(sweep, result) for result in results}
     left = min(_WIDE / 2, 0.35 + 0.078 * max(map(len, names.values()), default=0))
     wide = (_WIDE - left - 0.75 * len(phases)) / len(phases)
-    with mpl.rc_context(STYLE):
-        # Places are given in inches: measuring every text to find them costs seconds.
-        figure = Figure(figsize=(_WIDE, tall))
-        draw_heading(figure, "Emitted ÷ inherent bytes, by mesh", notes)
-        top = tall - head
+    with open_figure("Emitted ÷ inherent bytes, by mesh", notes, high=high, wide=_WIDE) as (figure, tall, top):
         for model, model_results in rows.items():
             height = len(model_results) * _ROW
             top -= _OVER + height
