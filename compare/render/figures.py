@@ -73,7 +73,7 @@ def draw_verdicts(report: Report) -> Picture:
     phases = report.phases
     heights = [0.36 * max(len(phase.headline), 1) for phase in phases.values()]
     source = f"{report.case.model.name} on {report.mesh.name} ({report.mesh.topology}), {_COUNTED}"
-    high = sum(heights) + _GAP * len(heights) + 0.35
+    high = [sum(heights), _GAP * len(heights), 0.35]
     names = [_name(line) for phase in phases.values() for line in phase.headline]
     left = 0.4 + 0.075 * max(map(len, names), default=0)
     with open_figure("Bytes on the wire per step, by verdict", [source], high=high) as (figure, tall, top):
@@ -120,7 +120,7 @@ def draw_matrices(program: Program, table: Traffic, *, top: float, num_devices: 
     panels = table.panels
     wide = max(_PANEL * len(panels) + 1.6, _WIDE)
     title = f"{program.phase}: logical bytes from device to device in one step of {program.title} {program.cell}"
-    with open_figure(title, [_COUNTED], high=_PANEL + 0.4, wide=wide) as (figure, tall, _):
+    with open_figure(title, [_COUNTED], high=[_PANEL + 0.4], wide=wide) as (figure, tall, _):
         square = ((_PANEL - 0.45) / wide, (_PANEL - 0.45) / tall)
         cells = [figure.add_axes(((0.55 + _PANEL * index) / wide, 0.5 / tall, *square)) for index in range(len(panels))]
         norm = LogNorm(vmin=max(top / 1e6, 1.0), vmax=max(top, 10.0), clip=True)
@@ -155,17 +155,19 @@ def _matrix(cell: Axes, matrix: Matrix, *, norm: LogNorm) -> None:
 
 @contextmanager
 def open_figure(
-    title: str, labels: Sequence[str], *, high: float, wide: float = _WIDE
+    title: str, labels: Sequence[str], *, high: Sequence[float], wide: float = _WIDE
 ) -> Iterator[tuple[Figure, float, float]]:
     """In our style: a figure with its heading, how tall it is, and where below the heading begins, in inches.
 
-    high: what is below the heading; positions are given in inches: letting matplotlib measure every text takes seconds.
+    high: of the parts below the heading; positions are given in inches: letting matplotlib measure every text takes seconds.
     """
-    head = heading_inches(labels)
+    head = tall = heading_inches(labels)
+    for part in high:  # not as a sum of them: the last bit of a place decides over names in an SVG
+        tall += part
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(wide, head + high))
+        figure = Figure(figsize=(wide, tall))
         draw_heading(figure, title, labels)
-        yield figure, head + high, high
+        yield figure, tall, tall - head
 
 
 def draw_heading(figure: Figure, title: str, labels: Sequence[str]) -> None:

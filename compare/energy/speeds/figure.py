@@ -29,7 +29,7 @@ def draw_curves(subjects: Subjects, curves: Sequence[Curve]) -> Picture:
         f"{subjects.basis}; {subjects.voltage_words}",
         "Shaded: every coefficient of energy over its range; marked: the least of each curve",
     ]
-    title, high = "A step at other frequencies of the core", _ROW * len(phases) + 0.45
+    title, high = "A step at other frequencies of the core", [_ROW * len(phases), 0.45]
     with open_figure(title, notes, high=high, wide=_WIDE) as (figure, tall, top):
         for row, phase in enumerate(phases):
             bottom = (top - _ROW * (row + 1) + 0.55) / tall

@@ -67,7 +67,7 @@ def draw_exposed(phase: str, timings: Sequence[ProgramTiming]) -> Picture:
     """A bar for each program: compute, exposed communication by verdict, and idle time of a step."""
     groups = by_group(timings)
     heights, sources = [0.34 * len(group) for group in groups.values()], [timing.label for timing in timings]
-    high = sum(heights) + 0.66 * len(heights) + 0.3
+    high = [sum(heights), 0.66 * len(heights), 0.3]
     left = 0.4 + 0.075 * max(len(_name(timing)) for timing in timings)
     title = f"{phase}: compute and exposed communication of a step"
     with open_figure(title, sources, high=high, wide=WIDE) as (figure, tall, top):
@@ -112,7 +112,7 @@ def draw_step(phase: str, strips: Sequence[Strip]) -> Picture:
     longest, labels = max(strip.step_ns for strip in strips), [strip.label for strip in strips]
     heights = [_height(strip) * 0.0094 for strip in strips]
     title = f"{phase}: one step: compute of each device and, below it, communication"
-    high = sum(heights) + 0.4 * len(strips) + 0.62
+    high = [sum(heights), 0.4 * len(strips), 0.62]
     with open_figure(title, labels, high=high, wide=WIDE) as (figure, tall, top):
         for strip, height in zip(strips, heights, strict=True):
             top -= 0.4 + height
@@ -209,7 +209,7 @@ def draw_pipeline(phase: str, piped: Sequence[tuple[ProgramTiming, PipelineTimes
     longest, labels = max(timing.times.step_ns or 1 for timing, _ in piped), [timing.label for timing, _ in piped]
     rows = [_stages(pipeline) for _, pipeline in piped]
     title = f"{phase}: the microbatch that each stage holds in each tick"
-    high = sum(0.3 * count + 0.62 for count in rows) + 0.05
+    high = [sum(0.3 * count + 0.62 for count in rows), 0.05]
     with open_figure(title, labels, high=high, wide=WIDE) as (figure, tall, top):
         for (timing, pipeline), count in zip(piped, rows, strict=True):
             top -= 0.62 + 0.3 * count

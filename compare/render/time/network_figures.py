@@ -53,7 +53,7 @@ def draw_network(phase: str, timings: Sequence[ProgramTiming]) -> Picture:
     labels, longest = [timing.label for timing in timings], max(timing.times.step_ns or 1 for timing in timings)
     high = max(1.5, 0.23 * (len(rows) + len(timings)))
     title = f"{phase}: when the network of each axis is active, and bytes sent so far by a device"
-    with open_figure(title, labels, high=high + 0.75, wide=WIDE) as (figure, tall, _):
+    with open_figure(title, labels, high=[high, 0.75], wide=WIDE) as (figure, tall, _):
         low, share = 0.45 / tall, high / tall
         strip = figure.add_axes((1.75 / WIDE, low, 2.5 / WIDE, share))
         _strips(strip, rows, longest)
@@ -141,7 +141,7 @@ def draw_intervals(phase: str, timings: Sequence[ProgramTiming]) -> Picture:
     labels = [timing.label for timing in timings]
     high = max(1.9, 0.17 * len(rows) + 0.25)
     title = f"{phase}: how long the network rests from one communication to the next"
-    with open_figure(title, labels, high=high + 0.7, wide=WIDE) as (figure, tall, _):
+    with open_figure(title, labels, high=[high, 0.7], wide=WIDE) as (figure, tall, _):
         panel = figure.add_axes((0.55 / WIDE, 0.4 / tall, 2.9 / WIDE, high / tall))
         for index, _, row in rows:
             curve = np.array(row.quantiles_ns, dtype=np.float64)
@@ -209,7 +209,7 @@ def draw_routes(phase: str, timings: Sequence[ProgramTiming], *, num_devices: in
             image[block] = table.get(axes, nothing)
     wide, high = WIDE - 1.7, (WIDE - 1.7) / image.shape[1] * image.shape[0]
     title = f"{phase}: bytes from chip to neighbouring chip in a step"
-    with open_figure(title, labels, high=high + 0.5, wide=WIDE) as (figure, tall, _):
+    with open_figure(title, labels, high=[high, 0.5], wide=WIDE) as (figure, tall, _):
         panel = figure.add_axes((0.6 / WIDE, 0.4 / tall, wide / WIDE, high / tall))
         norm = LogNorm(vmin=max(image.max() / 1e6, 1.0), vmax=max(image.max(), 10.0), clip=True)
         panel.imshow(np.ma.masked_equal(image, 0), cmap=COLOURS, norm=norm, interpolation="nearest", aspect="auto")

@@ -49,7 +49,7 @@ def draw_sweep(sweep: Sweep, results: Sequence[SubjectResult]) -> Picture:
     slices = ", ".join(dict.fromkeys(each.subject.modelled_for for each in results))
     notes = [f"Simulated{on}, not measured; compute as modelled for {slices}; mean over devices"]
     layout = _Layout.of(sweep, 1 + len(arms))
-    title, high = f"Step time and exposed communication: {sweep.what}", layout.row * len(phases) + 0.35
+    title, high = f"Step time and exposed communication: {sweep.what}", [layout.row * len(phases), 0.35]
     with open_figure(title, notes, high=high, wide=_WIDE) as (figure, tall, top):
         for row, phase in enumerate(phases):
             of_phase = [each for each in results if each.subject.phase == phase]

@@ -112,7 +112,7 @@ def draw_microbatches(curves: Sequence[Sequence[EnergyLine]], *, name: str, titl
     arms = list(dict.fromkeys(line.title for curve in curves for line in curve))
     meshes = list(dict.fromkeys(line.mesh for curve in curves for line in curve))
     source, words = f"{MODELLED}; bars are the ranges of the coefficients", f"Energy by microbatches: {title}"
-    with open_figure(words, [source], high=3.1, wide=_WIDE) as (figure, tall, high):
+    with open_figure(words, [source], high=[3.1], wide=_WIDE) as (figure, tall, high):
         for number, (heading, value) in enumerate(columns):
             wide = (_WIDE - 0.6) / len(columns)
             place = ((0.55 + number * wide) / _WIDE, 0.85 / tall, (wide - 0.62) / _WIDE, (high - 1.3) / tall)
@@ -299,7 +299,7 @@ def _open_rows(
     count = max(len(names), 1)
     left = 0.3 + 0.07 * max(map(len, names), default=0)
     wide = (_WIDE - left - 0.2) / len(headings)
-    high = _OVER + count * _ROW + under + 0.25
+    high = [_OVER, count * _ROW, under, 0.25]
     with open_figure(title, [source, *notes], high=high, wide=_WIDE) as (figure, tall, _):
         panels = []
         for number, heading in enumerate(headings):

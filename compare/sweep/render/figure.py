@@ -34,7 +34,7 @@ def draw_ratios(sweep: Sweep) -> Picture:
     phases = list(dict.fromkeys(phase for result in results for phase in result["phases"])) or ["no phase"]
     rows = {model: [result for result in results if result["model"] == model] for model in models}
     notes = [_COUNTED, *footnotes(case_lines(sweep))]
-    high = sum(len(row) * _ROW + _OVER + _UNDER for row in rows.values()) + 0.35
+    high = [sum(len(row) * _ROW + _OVER + _UNDER for row in rows.values()), 0.35]
     names = {id(result): label(sweep, result) for result in results}
     left = min(_WIDE / 2, 0.35 + 0.078 * max(map(len, names.values()), default=0))
     wide = (_WIDE - left - 0.75 * len(phases)) / len(phases)
