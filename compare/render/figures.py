@@ -159,7 +159,7 @@ def open_figure(
 ) -> Iterator[tuple[Figure, float, float]]:
     """In our style: a figure with its heading, how tall it is, and where below the heading begins, in inches.
 
-    high: of the parts below the heading; positions are given in inches: letting matplotlib measure every text takes seconds.
+    high: of the parts below the heading.  Positions are in inches: letting matplotlib measure every text takes seconds.
     """
     head = tall = heading_inches(labels)
     for part in high:  # not as a sum of them: the last bit of a place decides over names in an SVG
