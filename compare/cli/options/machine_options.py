@@ -7,8 +7,7 @@ from meshes.process.command_line import Parser
 
 def add_machine(parser: Parser | argparse._ArgumentGroup, more: str = "") -> None:
     """Add `--machine`; more: what is taken without it."""
-    help_words = f"a TOML file, or a TPU slice like v6e:2x4{more}"
-    parser.add_argument("--machine", metavar="FILE|NAME", help=help_words)
+    parser.add_argument("--machine", metavar="FILE|NAME", help=f"a TOML file, or a TPU slice like v6e:2x4{more}")
 
 
 def add_rules(parser: Parser | argparse._ArgumentGroup) -> None:

@@ -54,11 +54,10 @@ def what_if_parser() -> Parser:
         help="copies of the programs side by side, as over an outer data-parallel axis (default: 1)",
     )  # fmt: skip
     add(
-        "--sweep",
-        metavar="WORD=FROM:TO[:log]|WORD=A,B,…",
+        "--sweep", metavar="WORD=FROM:TO[:log]|WORD=A,B,…",
         help="over a word of --scale or a key of --set, like ici=0.25:8:log or dims.0.kind=ring,switch; over machines, "
         "machine=v5e:2x4,v6e:2x4; over algorithms, all-reduce=ring,direct",
-    )
+    )  # fmt: skip
     add("--points", metavar="N", type=_points, help=f"of a sweep (default: {_POINTS}; of log two an octave)")
     add("--best", action="store_true", help="the fastest algorithm of each collective alone, and the compiler's")
     add(
