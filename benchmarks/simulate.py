@@ -116,7 +116,7 @@ def list_training_step() -> Graph:
 
 def run_what_ifs() -> int:
     """Read a run, and play its programs on 50 machines; returns the number of steps."""
-    subjects = load_subjects(EXAMPLE).programs
+    subjects, _ = load_subjects(EXAMPLE)
     sweep = Sweep("ici", tuple(np.geomspace(0.25, 8, WHAT_IFS).tolist()), is_log=True)
     for subject in subjects:
         simulation = Simulation(machine=tpu_machine(subject.topology))

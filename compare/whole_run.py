@@ -17,19 +17,10 @@ from meshes.process.one_line import is_quiet
 
 
 def make_run(
-    case: Case,
-    *,
-    arms: Sequence[Arm],
-    controls: Sequence[str] = (),
-    witnesses: Sequence[str] = (),
-    libtpu: str = "",
-    execute: str = "",
-    passes: bool = True,
-    chip: Path | None = None,
-    out: Path,
-    timeout_s: float = scheduler.TIMEOUT_S,
-    no_cache: bool = False,
-) -> tuple[Report, Path, list[str]]:
+    case: Case, *, arms: Sequence[Arm], controls: Sequence[str] = (), witnesses: Sequence[str] = (), libtpu: str = "",
+    execute: str = "", passes: bool = True, chip: Path | None = None, out: Path,
+    timeout_s: float = scheduler.TIMEOUT_S, no_cache: bool = False,
+) -> tuple[Report, Path, list[str]]:  # fmt: skip
     """(the report, the run folder, notes).  The options are those of `compare.run`; progress goes to stderr.
 
     Raises `ValueError`, one line, for a case that cannot be.

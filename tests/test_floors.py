@@ -228,6 +228,14 @@ def test_command_lines_parse_call_and_print():
         assert len(file.read_text(encoding="utf-8").splitlines()) <= 100, file
 
 
+def test_rooms_take_typed_arguments_and_parse_no_command_line():
+    parse = {"argparse", "meshes.process.command_line.Parser", "meshes.process.command_line.command_parser"}
+    for file in files("compare"):
+        names = {f"{node.module}.{name.name}" for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+                 if isinstance(node, ast.ImportFrom) for name in node.names}  # fmt: skip
+        assert is_command(file) or not parse & {*names, *imports(file)}, file
+
+
 def test_every_documented_module_is_a_shim_of_its_command():
     shims = [file for file in files("compare") if file.name == "__main__.py"]
     whole = ("__init__.py", "notebook.py", "whole_run.py")

@@ -1,12 +1,13 @@
 """`python -m compare.calibrate`: the constants of a device, from small programs or from measured windows."""
 
+import argparse
 from collections.abc import Sequence
 
 from compare.calibrate.benchmarks import measure_device
 from compare.calibrate.result import Calibration, Provenance, calibrate, digest, format_toml, to_json
 from compare.calibrate.text import list_lines
 from compare.calibrate.windows import Windows, read_windows, write_windows
-from compare.cli.options.calibrate_request import Request, parse_request
+from compare.cli.options.calibrate_request import parse_request
 from meshes.process.command_line import print_json
 from meshes.process.one_line import LOG
 
@@ -23,8 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return int(any(part.fit.collinear for _, part, _ in calibration.parts))
 
 
-def _calibrate_windows(request: Request) -> Calibration:
-    assert request.windows is not None
+def _calibrate_windows(request: argparse.Namespace) -> Calibration:
     windows = read_windows(request.windows)
     return calibrate(
         windows,
@@ -36,9 +36,9 @@ def _calibrate_windows(request: Request) -> Calibration:
     )  # fmt: skip
 
 
-def _calibrate_device(request: Request) -> Calibration:
+def _calibrate_device(request: argparse.Namespace) -> Calibration:
     measured = measure_device(
-        request.platform, kinds=request.kinds, num_devices=request.num_devices, repeats=request.repeats,
+        request.platform, kinds=request.kinds, num_devices=request.devices, repeats=request.repeats,
         notify=LOG.info,
     )  # fmt: skip
     path = request.out.with_suffix(".windows.csv")

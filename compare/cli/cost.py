@@ -3,8 +3,8 @@
 import json
 from collections.abc import Sequence
 
+from compare.cli.options.cost_request import parse_request
 from compare.simulate.answer import answer_request
-from compare.simulate.request import parse_request
 from compare.simulate.text import list_lines
 
 
@@ -12,8 +12,5 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print ns, or ASTRA-sim's cycles."""
     request = parse_request(argv)
     answer = answer_request(request)
-    if request.json:
-        print(json.dumps(answer.to_json()))
-    else:
-        print(*list_lines(request, answer), sep="\n")
+    print(*([json.dumps(answer.to_json())] if request.json else list_lines(request, answer)), sep="\n")
     return 0

@@ -10,17 +10,17 @@ from compare.diff import request
 from compare.diff.profiles.parts import HELP
 from compare.diff.result import ProgramsDiff, RunsDiff
 from meshes.process import atomic_files
-from meshes.process.command_line import Parser, name_command, print_json
+from meshes.process.command_line import command_parser, print_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: both move the same; 1: they differ; 2: the request was wrong."""
-    parser = Parser(
-        prog=name_command("compare.diff"),
-        description="Compare the collectives of two programs, or of two run folders (exit 0: they move the same bytes; "
+    parser = command_parser(
+        "compare.diff",
+        "Compare the collectives of two programs, or of two run folders (exit 0: they move the same bytes; "
         "1: they differ), or the times of two profiles, what became slower first (1: a --fail-if holds). "
         "2: invalid request.",
-        epilog=f"example: {name_command('compare.diff')} before.hlo.gz after.hlo.gz --axes data=2,tensor=4",
+        example="before.hlo.gz after.hlo.gz --axes data=2,tensor=4",
     )
     forms = (
         "compiled HLO text (.gz too), StableHLO or HLO before partitioning, a folder of table.save(…), a run folder, "

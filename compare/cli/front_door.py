@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 
 from meshes.process import command_line
 from meshes.process.command_line import REFUSED, run_command
@@ -84,13 +83,10 @@ def describe() -> str:
 
 def list_versions() -> list[str]:
     """`wirediff 0.1.0`, and those of the compiler and the frameworks, or that they are not installed."""
-    lines = []
-    for name in PACKAGES:
-        try:
-            lines.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            lines.append(f"{name}: not installed")
-    return lines
+    from meshes.process.packages import installed_version
+
+    versions = {name: installed_version(name) for name in PACKAGES}
+    return [f"{name} {version}" if version else f"{name}: not installed" for name, version in versions.items()]
 
 
 def script() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from compare.cli.options.axes_options import add_axes, axes_of, hint_axes
 from compare.cli.options.names_options import add_names, names_of
 from compare.cli.options.program_words import add_program_words
-from meshes.process.command_line import Parser, name_command, print_json
+from meshes.process.command_line import Parser, command_parser, print_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,12 +46,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser(
-        prog=name_command("compare.hlo"),
-        description="The collectives of compiled HLO text: compiled.as_text(), or a file of --xla_dump_hlo_as_text.",
-        epilog=f"example: {name_command('compare.hlo')} optimized.hlo.gz --axes data=2,tensor=4 --json",
+    parser = command_parser(
+        "compare.hlo",
+        "The collectives of compiled HLO text: compiled.as_text(), or a file of --xla_dump_hlo_as_text.",
+        example="optimized.hlo.gz --axes data=2,tensor=4 --json",
     )
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "file", metavar="FILE",
         help="HLO text or a serialized HLO module, also gzipped; - reads it from standard input; a folder written by "
         "table.save(), which records the mesh axes; a run folder, or one program of it (RUN/jax/prefill/tpu)",
@@ -59,22 +60,13 @@ def _parser() -> Parser:
     add_axes(parser)
     add_names(parser)
     add_program_words(parser)
-    parser.add_argument(
-        "--time", action="store_true",
-        help="also model a step (docs/model.md): compute, exposed communication, the longest operations",
-    )  # fmt: skip
-    parser.add_argument(
-        "--topology", metavar="NAME", default="",
-        help="of --time: the TPU slice that the program was compiled for, if not recorded, as in --mesh tp8@v6e:2x4",
-    )  # fmt: skip
-    parser.add_argument(
-        "--sort", choices=("program", "step"),
-        help="order of the rows: as in the program, or most bytes of a step first (default with --time)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--all",
-        action="store_true",
-        help="print each row by itself; without it three and more that are alike are one line",
-    )
-    parser.add_argument("--json", action="store_true", help="print the rows as JSON, of a run folder by program")
+    step = "also model a step (docs/model.md): compute, exposed communication, the longest operations"
+    add("--time", action="store_true", help=step)
+    tpu = "of --time: the TPU slice that the program was compiled for, if not recorded, as in --mesh tp8@v6e:2x4"
+    add("--topology", metavar="NAME", default="", help=tpu)
+    order = "order of the rows: as in the program, or most bytes of a step first (default with --time)"
+    add("--sort", choices=("program", "step"), help=order)
+    unfolded = "print each row by itself; without it three and more that are alike are one line"
+    add("--all", action="store_true", help=unfolded)
+    add("--json", action="store_true", help="print the rows as JSON, of a run folder by program")
     return parser

@@ -18,11 +18,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "list" in options:
         print(listing(options.list))
         return 0
-    request = read_request(options)
+    arms, case = read_request(options)
     from compare.remedy.report import find_remedies
 
     with cache.open_cache(bypass=options.no_cache) as kept:
-        result = find_remedies(request, cache=kept)
+        result = find_remedies(case, arms=arms, cache=kept, most=options.max_compiles, timeout_s=options.timeout)
     pages = [options.html] if options.html else []
     if options.into:
         data, shown = (options.into / name for name in REMEDIES)

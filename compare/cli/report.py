@@ -1,23 +1,22 @@
 """`python -m compare.report RUN`: read, judge and draw a run folder again, with no framework installed."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from compare.run.chip_option import add_chip
+from compare.cli.options.chip_option import add_chip
 from compare.run.folder import replace_folder, run_folder
 from compare.run.folder.chip import copy_chip
 from compare.run.folder.load_run import is_complete, is_judged, read_run
-from meshes.process.command_line import Parser, name_command, print_json
+from meshes.process.command_line import command_parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: every program of the run was judged; 1: some program failed, in the run or now."""
-    parser = Parser(
-        prog=name_command("compare.report"),
-        description="Recompute the verdicts of a run folder and regenerate its report; needs no framework installed.",
-        epilog=f"example: {name_command('compare.report')} runs/llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4",
+    parser = command_parser(
+        "compare.report",
+        "Recompute the verdicts of a run folder and regenerate its report; needs no framework installed.",
+        example="runs/llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4",
     )
     parser.add_argument("run", metavar="RUN", type=Path, help="a run folder: case.json, and <arm>/<phase>/<cell>/")
     parser.add_argument("--out", metavar="DIR", type=Path, help="write here instead of into the run folder")
@@ -33,16 +32,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             copy_chip(options.chip, scratch, run.case.topology.generation)
         from compare.remedy.page import sections as remedy_sections
         from compare.render.report.draw import judge_and_draw
-        from compare.render.report.show import show_report
+        from compare.render.report.show import print_outcome
         from compare.simulate.what_if.page import sections as what_if_sections
 
         report = judge_and_draw(
             replace(run, folder=scratch), scratch, sections=[*remedy_sections(scratch), *what_if_sections(scratch)]
         )
         target, note = run_folder.put_in_place(scratch, target, judged=is_judged(report))
-    if options.json:
-        print_json(report.to_json())
-        print(*note, target / "report.html", sep="\n", file=sys.stderr)
-    else:
-        show_report(report, target, details=options.details, note=note)
+    print_outcome(report, target, note=note, details=options.details, as_json=options.json)
     return 0 if is_complete(report) else 1

@@ -1,12 +1,10 @@
 """`python -m compare.run --mesh tp4pp2`: compile both arms for one mesh, and report the bytes beyond the plan."""
 
-import sys
 from collections.abc import Sequence
 
 from compare.cli.options.case_options import listing, read_case
 from compare.cli.options.run_options import read_programs, run_parser
 from compare.report import fail_if
-from meshes.process.command_line import print_json
 from meshes.process.one_line import complain
 
 
@@ -19,6 +17,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     programs = read_programs(options)
     case = read_case(options)
     conditions = [fail_if.read_condition(text, arms=programs.arms, phases=case.phases) for text in options.fail_if]
+    from compare.render.report.show import print_outcome
     from compare.run.folder.load_run import is_complete
     from compare.whole_run import make_run
 
@@ -28,13 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         passes=not options.no_passes, chip=options.chip, out=options.out, timeout_s=options.timeout,
         no_cache=options.no_cache,
     )  # fmt: skip
-    if options.json:
-        print_json(report.to_json())
-        print(*note, target / "report.html", sep="\n", file=sys.stderr)
-    else:
-        from compare.render.report.show import show_report
-
-        show_report(report, target, details=options.details, note=note)
+    print_outcome(report, target, note=note, details=options.details, as_json=options.json)
     failed = fail_if.list_violations(report, conditions)
     for line in failed:
         complain(line)

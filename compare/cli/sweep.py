@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         results = sweep.run(cases, work, notify=notify)
     from compare.sweep.render import draw
 
-    summary = build_summary(results, options=options, arms=arms, before=earlier_rows(out, results))
+    summary = build_summary(results, asked=vars(options), arms=arms, before=earlier_rows(out, results))
     if options.energy:
         from compare.sweep.energy.measure import add_energy
 

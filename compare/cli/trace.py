@@ -19,25 +19,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         "measured power and heat, where the profile or --measured-power has them.",
         epilog=f"example: {name_command('compare.trace')} profile/ --axes data=2,tensor=4 --json",
     )
-    parser.add_argument(
-        "profile",
-        metavar="DIR|FILE",
-        help="an xplane.pb or a Chrome trace (*.trace.json, .gz), or the folder of one session; or measured power",
-    )
+    add = parser.add_argument
+    profile = "an xplane.pb or a Chrome trace (*.trace.json, .gz), or the folder of one session; or measured power"
+    add("profile", metavar="DIR|FILE", help=profile)
     add_axes(parser)
-    parser.add_argument("--hlo", metavar="FILE", help="the compiled HLO text of the program, if the profile holds none")
-    parser.add_argument(
-        "--measured-power",
-        metavar="DIR|FILE",
-        type=Path,
-        help="power measured meanwhile: files <metric>_<rank>.csv of Zeus (CharLLM-PPT's), joined by the wall clock",
-    )
+    add("--hlo", metavar="FILE", help="the compiled HLO text of the program, if the profile holds none")
+    power = "power measured meanwhile: files <metric>_<rank>.csv of Zeus (CharLLM-PPT's), joined by the wall clock"
+    add("--measured-power", metavar="DIR|FILE", type=Path, help=power)
     parser.add_renamed("--power", now="--measured-power", metavar="DIR|FILE", type=Path)
-    parser.add_argument("--per-host", metavar="N", type=int, help="ranks of a host in those files")
-    parser.add_argument(
-        "--program", metavar="NAME", default="", help="this program alone, like jit_step; each execution is a step"
-    )
-    parser.add_argument("--json", action="store_true", help="print the means as JSON")
+    add("--per-host", metavar="N", type=int, help="ranks of a host in those files")
+    program = "this program alone, like jit_step; each execution is a step"
+    add("--program", metavar="NAME", default="", help=program)
+    add("--json", action="store_true", help="print the means as JSON")
     add_contract(parser)
     options = parser.parse_args(argv)
     if options.per_host is not None and options.per_host < 1:

@@ -1,11 +1,31 @@
 """`wirediff what-if RUN --scale ici=2`: the programs of a run on other links, machines or algorithms."""
 
+import sys
 from collections.abc import Sequence
 
-from compare.simulate.what_if.answer import answer_what_if
-from compare.simulate.what_if.request import parse_what_if
+from compare.cli.options.what_if_request import parse_what_if
+from compare.simulate.what_if.result import simulate_run, to_json
+from compare.simulate.what_if.subjects import load_subjects
+from compare.simulate.what_if.text import list_lines
+from meshes.process.command_line import print_json
+from meshes.process.one_line import complain_of
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print step times, and what is exposed of them."""
-    return answer_what_if(parse_what_if(argv))
+    """Print step times, and what is exposed of them.  1: some programs could not be read."""
+    request = parse_what_if(argv)
+    request.check_out()
+    subjects, failures = load_subjects(request.run, chip=request.chip)
+    results = simulate_run(request, subjects)
+    written = []
+    if request.into or request.out is not None:
+        from compare.simulate.what_if.write import write_into, write_run
+
+        written += write_into(request, results) if request.into else []
+        written += write_run(request, results, request.out) if request.out is not None else []
+    if request.json:
+        print_json(to_json(request, results))
+    else:
+        print(*list_lines(request, results), sep="\n")
+    print(*written, sep="\n", end="\n" * bool(written), file=sys.stderr if request.json else sys.stdout)
+    return complain_of(failures)

@@ -99,17 +99,11 @@ class Point:
         return self.step_j * self.step_ns / 1e9
 
 
-def scale_frequency(workload: Workload, frequencies: Sequence[float], chip: Chip, voltage: Voltage) -> list[Point]:
+def place_on_voltage(workload: Workload, times: Mapping[float, float], chip: Chip, voltage: Voltage) -> list[Point]:
     """The step at each frequency of the core: its dynamic energy grows with V², its share of static power with V.
 
-    `TimingError` where there is no voltage for a frequency.
+    times: frequency -> ns.  `TimingError` where there is no voltage for a frequency.
     """
-    times = {frequency: workload.step_ns(COMPUTE, frequency) for frequency in frequencies}
-    return place_on_voltage(workload, times, chip, voltage)
-
-
-def place_on_voltage(workload: Workload, times: Mapping[float, float], chip: Chip, voltage: Voltage) -> list[Point]:
-    """The same from step times that are known.  times: frequency -> ns."""
     points, shares = [], core_shares(chip, voltage)
     for frequency, step_ns in times.items():
         volts = voltage.at(frequency)

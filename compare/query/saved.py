@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from compare.query.errors import QueryError
 from compare.query.runs import CASE_COLUMNS, RUN_COLUMNS, RunFolder, read_runs
-from compare.query.sources import identifier, scan_file
+from compare.query.sources import add_absent, identifier, null_columns, scan_file
 from compare.query.tables import TABLES
 from compare.query.views import selects
 
@@ -73,16 +73,12 @@ def create_saved_views(connection: "DuckDBPyConnection", saved: SavedTables) -> 
     """A view for each saved table and each query that ships; a table that was not saved has no rows."""
     files = saved.files()
     for name, path in files.items():
-        there = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {scan_file(path)}").fetchall()]
         known = RUN_COLUMNS if name == "runs" else {**CASE_COLUMNS, **TABLES[name].columns} if name in TABLES else {}
-        nulls = "".join(
-            f", NULL::{kind} AS {identifier(column)}" for column, kind in known.items() if column not in there
-        )
-        connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT *{nulls} FROM {scan_file(path)}")
+        select, _ = add_absent(connection, known, scan_file(path))
+        connection.execute(f"CREATE VIEW {identifier(name)} AS {select}")
     for name in TABLES:
         if name not in files:
-            columns = {**CASE_COLUMNS, **TABLES[name].columns}
-            nulls = ", ".join(f"NULL::{kind} AS {identifier(column)}" for column, kind in columns.items())
+            nulls = null_columns({**CASE_COLUMNS, **TABLES[name].columns})
             connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT {nulls} WHERE false")
     for name, select in selects().items():
         if name not in TABLES:

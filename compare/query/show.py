@@ -18,6 +18,7 @@ from compare.query.errors import QueryError
 from compare.query.named_queries import list_queries
 from compare.query.runs import CASE_COLUMNS, table_names
 from compare.query.saved import SavedTables, Source
+from compare.query.sources import identifier
 from compare.query.tables import TABLES, unit_of
 from compare.render.units import UNKNOWN, bytes_text, count_text, time_text
 from meshes.process.command_line import print_json
@@ -50,8 +51,7 @@ _UNDESCRIBED = "of another version; DESCRIBE shows its columns"
 
 def print_rows(connection: "DuckDBPyConnection", sql: str) -> None:
     """At most `MOST_ROWS` rows, as wide as the terminal."""
-    cursor = connection.execute(_spell_times(connection, sql))
-    columns = [name for name, *_ in cursor.description or ()]
+    cursor, columns = _ask(connection, sql)
     rows = list(islice(_rows(cursor), MOST_ROWS + 1))
     for line in table_lines(columns, rows[:MOST_ROWS], width=shutil.get_terminal_size((_WIDTH, 0)).columns):
         print(line)
@@ -61,8 +61,7 @@ def print_rows(connection: "DuckDBPyConnection", sql: str) -> None:
 
 def print_json_rows(connection: "DuckDBPyConnection", sql: str) -> None:
     """All rows as one list of objects, held in memory; what JSON has no word for (not a number) is null."""
-    cursor = connection.execute(_spell_times(connection, sql))
-    columns = [name for name, *_ in cursor.description or ()]
+    cursor, columns = _ask(connection, sql)
     if twice := [name for name, times in Counter(columns).items() if times > 1]:
         raise QueryError(f"two columns are named {twice[0]}; an object has each name once: write … AS another")
     rows = list(islice(_rows(cursor), MOST_JSON_ROWS + 1))
@@ -73,10 +72,16 @@ def print_json_rows(connection: "DuckDBPyConnection", sql: str) -> None:
 
 def print_csv_rows(connection: "DuckDBPyConnection", sql: str) -> None:
     """All rows, as they come; lists and maps are JSON text."""
-    cursor = connection.execute(_spell_times(connection, sql))
+    cursor, columns = _ask(connection, sql)
     out = csv.writer(sys.stdout, lineterminator="\n")
-    out.writerow(map(_csv_value, [name for name, *_ in cursor.description or ()]))
+    out.writerow(map(_csv_value, columns))
     out.writerows(map(_csv_value, row) for row in _rows(cursor))
+
+
+def _ask(connection: "DuckDBPyConnection", sql: str) -> tuple["DuckDBPyConnection", list[str]]:
+    """The rows to come, and the names of their columns."""
+    cursor = connection.execute(_spell_times(connection, sql))
+    return cursor, [name for name, *_ in cursor.description or ()]
 
 
 def _spell_times(connection: "DuckDBPyConnection", sql: str) -> str:
@@ -91,14 +96,10 @@ def _spell_times(connection: "DuckDBPyConnection", sql: str) -> str:
     end = next((at for at, _ in duckdb.tokenize(sql) if letters[at : at + 1] == b";"), len(letters))
     inner = ", ".join(f"a{number}" for number in range(len(timed)))
     columns = ", ".join(
-        f"a{number}{'::VARCHAR' if is_timed else ''} AS {_quoted(name)}"
+        f"a{number}{'::VARCHAR' if is_timed else ''} AS {identifier(name)}"
         for number, (is_timed, name) in enumerate(zip(timed, answer.columns, strict=True))
     )
     return f"SELECT {columns} FROM ({letters[:end].decode()}\n) AS answer({inner})"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _rows(cursor: "DuckDBPyConnection") -> Iterator[Row]:

@@ -28,13 +28,23 @@ def identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def null_columns(columns: Columns) -> str:
+    """Columns that are there by their names and types alone."""
+    return ", ".join(f"NULL::{kind} AS {identifier(name)}" for name, kind in columns.items())
+
+
 def parquet_select(connection: "DuckDBPyConnection", columns: Columns, files: Sequence[Path]) -> tuple[str, list[str]]:
     """The SELECT of Parquet files, and its columns; those that only later versions write are null."""
     scan = f"read_parquet([{', '.join(map(_literal, files))}], union_by_name = true, filename = '{FILE}')"
-    there = [row[0] for row in connection.execute(f"DESCRIBE SELECT * EXCLUDE ({FILE}) FROM {scan}").fetchall()]
-    absent = [name for name in columns if name not in there]
-    nulls = "".join(f", NULL::{columns[name]} AS {identifier(name)}" for name in absent)
-    return f"SELECT *{nulls} FROM {scan}", [*there, *absent]
+    select, names = add_absent(connection, columns, scan)
+    return select, [name for name in names if name != FILE]
+
+
+def add_absent(connection: "DuckDBPyConnection", columns: Columns, scan: str) -> tuple[str, list[str]]:
+    """The SELECT of a table of DuckDB with those of these columns that it has not, null; and its columns."""
+    there = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()]
+    absent = {name: kind for name, kind in columns.items() if name not in there}
+    return f"SELECT {', '.join(filter(None, ['*', null_columns(absent)]))} FROM {scan}", [*there, *absent]
 
 
 def report_select(table: ReportTable, files: Sequence[Path]) -> str:

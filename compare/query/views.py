@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from compare.query.errors import QueryError
 from compare.query.named_queries import list_queries, read_query
 from compare.query.runs import CASE_COLUMNS, RUN_COLUMNS, RunFolder, table_names
-from compare.query.sources import FILE, file_name, identifier, parquet_select, report_select
+from compare.query.sources import FILE, file_name, identifier, null_columns, parquet_select, report_select
 from compare.query.tables import TABLES, DerivedTable, ReportTable, Table
 from compare.run.folder.untrusted_paths import is_inside
 
@@ -90,8 +90,7 @@ def _select(connection: "DuckDBPyConnection", name: str, files: Mapping[Path, Ru
     """The rows of one table, with the case of the run that each is of."""
     table = TABLES.get(name, Table(says="", columns={}))
     if not files:
-        nulls = [f"NULL::{kind} AS {identifier(column)}" for column, kind in {**CASE_COLUMNS, **table.columns}.items()]
-        return f"SELECT {', '.join(nulls)} WHERE false"
+        return f"SELECT {null_columns({**CASE_COLUMNS, **table.columns})} WHERE false"
     if isinstance(table, ReportTable):
         select, own = report_select(table, list(files)), list(table.columns)
     else:

@@ -14,6 +14,7 @@ from compare.remedy.remedies import (
     Group,
     Remedy,
     apply_remedies,
+    can_be,
     candidate_remedies,
     case_changes,
 )
@@ -62,8 +63,7 @@ class ArmProgram:
 
     def cell(self, names: Names) -> Cell:
         """The cell that compiles its program with these remedies."""
-        chosen = [remedy for name, remedy in self.remedies.items() if name in names]
-        words = case_changes(self.case, chosen)
+        words = case_changes(self.case, self.chosen(names))
         return Cell(f"{DEFAULT.name}+{self._short(names)}", words) if words else DEFAULT
 
     def _short(self, names: Names) -> str:
@@ -78,8 +78,15 @@ class ArmProgram:
             inside = [f"all but {', '.join(outside)}" if outside else "all"]
         return "+".join([*inside, *beside])
 
+    def chosen(self, names: Names) -> list[Remedy]:
+        return [remedy for name, remedy in self.remedies.items() if name in names]
+
     def with_remedies(self, names: Names) -> Case:
-        return apply_remedies(self.case, [remedy for name, remedy in self.remedies.items() if name in names])
+        return apply_remedies(self.case, self.chosen(names))
+
+    def fits(self, names: Names) -> bool:
+        """Whether there is a case with these remedies."""
+        return can_be(self.case, self.chosen(names))
 
 
 class Measurer:
@@ -193,21 +200,13 @@ def _faster_by_site(program: ArmProgram) -> list[str]:
 def list_timed(program: ArmProgram) -> dict[str, Names]:
     """Each change that may save time, and the set that it makes of the best one; without those that fit no case."""
     sets = {name: _replace_sites(program, [name]) for name, remedy in program.remedies.items() if remedy.aim == TIME}
-    return {name: names for name, names in sets.items() if _fits(program, names)}
+    return {name: names for name, names in sets.items() if program.fits(names)}
 
 
 def _replace_sites(program: ArmProgram, chosen: Sequence[str]) -> Names:
     """The best set with these changes, in place of those of the same sites."""
     sites = {program.remedies[name].site for name in chosen}
     return frozenset(name for name in program.best if program.remedies[name].site not in sites) | set(chosen)
-
-
-def _fits(program: ArmProgram, names: Names) -> bool:
-    try:
-        program.with_remedies(names)
-    except ValueError:
-        return False
-    return True
 
 
 def _tells(program: ArmProgram) -> bool:
@@ -274,7 +273,7 @@ def _beyond(program: ArmProgram) -> Iterator[Names]:
 def _on_top(program: ArmProgram, remedy: Remedy) -> Names:
     """The remedy added to the best set if they are compatible, else alone."""
     both = program.best | {remedy.name}
-    return both if _fits(program, both) else frozenset((remedy.name,))
+    return both if program.fits(both) else frozenset((remedy.name,))
 
 
 def list_measured_beyond(program: ArmProgram) -> Iterator[tuple[Remedy, Names, Measurement]]:

@@ -55,7 +55,7 @@ def candidate_remedies(case: Case, groups: Mapping[Group, int], *, arm: str) -> 
     for row in VARIANTS.values():
         if arm in row.code and case.phase in row.phases and not row.name.startswith(PIN):
             candidates.setdefault(row.name, replace(_of(row, arm), aim=TIME))
-    return [remedy for remedy in candidates.values() if _can_be(case, [remedy])]
+    return [remedy for remedy in candidates.values() if can_be(case, [remedy])]
 
 
 def apply_remedies(case: Case, remedies: Iterable[Remedy]) -> Case:
@@ -73,7 +73,8 @@ def case_changes(case: Case, remedies: Iterable[Remedy]) -> dict[str, object]:
     return words | ({"variants": variants} if variants != case.variants else {})
 
 
-def _can_be(case: Case, remedies: Sequence[Remedy]) -> bool:
+def can_be(case: Case, remedies: Sequence[Remedy]) -> bool:
+    """Whether they fit the case, together."""
     try:
         apply_remedies(case, remedies)
     except MeshError:

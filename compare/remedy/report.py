@@ -14,7 +14,6 @@ from compare.remedy.measure import (
     search,
 )
 from compare.remedy.remedies import CODE, HAND, Group, Remedy
-from compare.remedy.request import Request
 from compare.remedy.result import (
     Alternative,
     ArmResult,
@@ -33,6 +32,7 @@ from compare.remedy.result import (
 )
 from compare.remedy.search import Measurement, Names, is_slower
 from compare.run import progress
+from compare.run.arms import Arm
 from compare.run.cache import Cache
 from compare.verdict.causes import describe_cause
 from meshes.case import Case
@@ -42,12 +42,14 @@ GONE = 0.05
 """A group counts as removed if at most this fraction of it is left."""
 
 
-def find_remedies(request: Request, *, cache: Cache) -> SearchResult:
-    """Run the search, with progress on stderr.  Raises `MeshError` before it compiles anything."""
-    case = request.case
-    programs = [ArmProgram(arm, case.at(phases=(phase,))) for arm in request.arms for phase in case.phases]
+def find_remedies(case: Case, *, arms: Sequence[Arm], cache: Cache, most: int, timeout_s: float) -> SearchResult:
+    """Run the search, with progress on stderr.  Raises `MeshError` before it compiles anything.
+
+    most: programs to compile.
+    """
+    programs = [ArmProgram(arm, case.at(phases=(phase,))) for arm in arms for phase in case.phases]
     with progress.show_events(Console(stderr=True, quiet=is_quiet())) as notify:
-        making = Measurer(case, cache=cache, notify=notify, most=request.most, timeout_s=request.timeout_s)
+        making = Measurer(case, cache=cache, notify=notify, most=most, timeout_s=timeout_s)
         search(programs, making)
         beside = find_witnesses(programs, making)
     return search_report(case, programs, making, beside=beside)
@@ -114,11 +116,7 @@ def _chosen(program: ArmProgram, remedy: Remedy) -> ChosenRemedy:
     else:
         before, after, against = program.base, program.known[alone], []
     return {
-        "name": remedy.name,
-        "scope": remedy.scope,
-        "kind": remedy.kind,
-        "sentence": remedy.sentence,
-        "code": remedy.code,
+        **_in_words(remedy),
         "removes_bytes": before.unneeded_bytes - after.unneeded_bytes,
         "saves_ns": _saved_ns(before, after),
         "measured_against": against,
@@ -192,11 +190,9 @@ def _beyond(program: ArmProgram, remedy: Remedy, names: Names, measurement: Meas
         "kind": remedy.kind,
         "sentence": remedy.sentence,
         "code": remedy.code,
-        "with": sorted(names - {remedy.name}),
-        "in_place_of": sorted(program.best - names),
-        "error": measurement.error,
-        "helps": False,
-    }
+        "with": sorted(names - {remedy.name}), "in_place_of": sorted(program.best - names),
+        "error": measurement.error, "helps": False,
+    }  # fmt: skip
     if measurement.error:
         return entry
     entry["after"] = measurement_to_json(measurement)

@@ -3,12 +3,14 @@
 import re
 import textwrap
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from io import BytesIO
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -71,15 +73,10 @@ def draw_verdicts(report: Report) -> Picture:
     phases = report.phases
     heights = [0.36 * max(len(phase.headline), 1) for phase in phases.values()]
     source = f"{report.case.model.name} on {report.mesh.name} ({report.mesh.topology}), {_COUNTED}"
-    head = heading_inches([source])
-    tall = head + sum(heights) + _GAP * len(heights) + 0.35
+    high = [sum(heights), _GAP * len(heights), 0.35]
     names = [_name(line) for phase in phases.values() for line in phase.headline]
     left = 0.4 + 0.075 * max(map(len, names), default=0)
-    with mpl.rc_context(STYLE):
-        # Positions are computed in inches: letting matplotlib measure every text takes seconds.
-        figure = Figure(figsize=(_WIDE, tall))
-        draw_heading(figure, "Bytes on the wire per step, by verdict", [source])
-        top = tall - head
+    with open_figure("Bytes on the wire per step, by verdict", [source], high=high) as (figure, tall, top):
         for (phase, phase_report), height in zip(phases.items(), heights, strict=True):
             top -= _GAP + height
             panel = figure.add_axes((left / _WIDE, (top + 0.35) / tall, (_WIDE - left - 0.2) / _WIDE, height / tall))
@@ -121,11 +118,9 @@ def _name(line: HeadlineRow) -> str:
 def draw_matrices(program: Program, table: Traffic, *, top: float, num_devices: int) -> Picture:
     """Traffic matrices, device × device: one panel per axes and one for the total, on one scale."""
     panels = table.panels
-    wide, tall = max(_PANEL * len(panels) + 1.6, _WIDE), _PANEL + 0.4 + heading_inches([_COUNTED])
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(wide, tall))
-        title = f"{program.phase}: logical bytes from device to device in one step of {program.title} {program.cell}"
-        draw_heading(figure, title, [_COUNTED])
+    wide = max(_PANEL * len(panels) + 1.6, _WIDE)
+    title = f"{program.phase}: logical bytes from device to device in one step of {program.title} {program.cell}"
+    with open_figure(title, [_COUNTED], high=[_PANEL + 0.4], wide=wide) as (figure, tall, _):
         square = ((_PANEL - 0.45) / wide, (_PANEL - 0.45) / tall)
         cells = [figure.add_axes(((0.55 + _PANEL * index) / wide, 0.5 / tall, *square)) for index in range(len(panels))]
         norm = LogNorm(vmin=max(top / 1e6, 1.0), vmax=max(top, 10.0), clip=True)
@@ -158,6 +153,23 @@ def _matrix(cell: Axes, matrix: Matrix, *, norm: LogNorm) -> None:
         cell.spines[side].set_visible(True)
 
 
+@contextmanager
+def open_figure(
+    title: str, labels: Sequence[str], *, high: Sequence[float], wide: float = _WIDE
+) -> Iterator[tuple[Figure, float, float]]:
+    """In our style: a figure with its heading, how tall it is, and where below the heading begins, in inches.
+
+    high: of the parts below the heading.  Positions are in inches: letting matplotlib measure every text takes seconds.
+    """
+    head = tall = heading_inches(labels)
+    for part in high:  # not as a sum of them: the last bit of a place decides over names in an SVG
+        tall += part
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(wide, tall))
+        draw_heading(figure, title, labels)
+        yield figure, tall, tall - head
+
+
 def draw_heading(figure: Figure, title: str, labels: Sequence[str]) -> None:
     """Draw a title and, below it, the sources of the numbers: `heading_inches` high.
 
@@ -177,6 +189,17 @@ def heading_inches(labels: Sequence[str]) -> float:
 
 def _lines(labels: Sequence[str]) -> list[str]:
     return [line for label in dict.fromkeys(labels) for line in textwrap.wrap(label, width=118)]
+
+
+def draw_legend(figure: Figure, *, ncols: int, fontsize: float | None = None) -> None:
+    """Below all panels, each label once, whichever panel has it."""
+    handles: dict[str, Artist] = {}
+    for panel in figure.axes:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(
+        list(handles.values()), list(handles), loc="lower center", ncols=ncols, frameon=False, fontsize=fontsize
+    )
 
 
 def save_figure(name: str, caption: str, figure: Figure) -> Picture:

@@ -8,3 +8,11 @@ COMPUTE, COPIES, UNCLEAR, IDLE = "#98a2af", "#7d5ba6", "#5d6673", "#eceef1"
 
 TRACE_NAMES = {"inherent": "rail_response", "inflated": "yellow", "induced": "terrible", "unknown": "grey"}
 """The nearest of the names that chrome://tracing and Perfetto know (`cname`)."""
+
+ARMS = (("#147a70", "o", "-"), ("#b8442c", "s", "--"), ("#6a56a5", "^", ":"), ("#5d6673", "D", "-."))
+"""Colour, marker and line of the first arm, the second …; no colour is a verdict's, lines differ without colour."""
+
+
+def arm_style(number: int) -> tuple[str, str, str]:
+    """That of an arm by its number; where there are more, they begin anew."""
+    return ARMS[number % len(ARMS)]

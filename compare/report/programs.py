@@ -126,6 +126,11 @@ def list_failures(results: Iterable[ProgramResult]) -> tuple[str, ...]:
     return tuple(f"left out: {describe_failure(result)}" for result in results if result.status not in GOOD)
 
 
+def list_unread(programs: Iterable[JudgedProgram]) -> tuple[str, ...]:
+    """The same of those of a judged run that were compiled."""
+    return list_failures(program.result for program in programs if not program.result.executed)
+
+
 def describe_failure(result: ProgramResult) -> str:
     """`jax/decode/tpu: …`, or the name of its file and what is wrong with that."""
     name, error = "/".join(result.key), result.error or result.status

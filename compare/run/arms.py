@@ -3,9 +3,8 @@
 The only place that names them.  A new arm is a folder with the worker protocol, and a row here.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from types import MappingProxyType
 
@@ -13,7 +12,7 @@ from compare.report.compiler_options import CELL, OPTIONS
 from compare.report.witnesses import WITNESSES
 from compare.run.errors import WorkError
 from meshes.case import CHOICES, Case
-from meshes.process.packages import is_overwritten
+from meshes.process.packages import installed_version, is_overwritten
 from meshes.reduced import reduce_case
 from meshes.twins.caches import CACHE_USES, choose_cache_use
 from meshes.variants import VARIANTS
@@ -39,11 +38,11 @@ class Lowering:
     """What a user types to install them."""
 
     def versions(self) -> dict[str, str]:
-        return {name: version for name in self.packages if (version := _version(name))}
+        return _without_missing(self.packages)
 
     def missing(self) -> str:
         """One line if it cannot run here; else empty."""
-        absent = [name for name in self.packages if not _version(name)]
+        absent = [name for name in self.packages if not installed_version(name)]
         absent += [] if find_spec(self.module.partition(".")[0]) else [self.module]
         if absent:
             return f"{', '.join(absent)} not installed; get it with {self.install_hint}"
@@ -130,14 +129,9 @@ class Arm:
     """Rough start-up time: the slowest starts first."""
 
     def cells(
-        self,
-        case: Case,
-        *,
-        controls: Sequence[str] = DEFAULT_CONTROLS,
-        libtpu: str = "",
-        execute: str = "",
+        self, case: Case, *, controls: Sequence[str] = DEFAULT_CONTROLS, libtpu: str = "", execute: str = "",
         witnesses: Sequence[str] = (),
-    ) -> tuple[Cell, ...]:
+    ) -> tuple[Cell, ...]:  # fmt: skip
         """The default cell, each control that differs from it, witnesses, and the cell to measure on `execute`.
 
         controls: words of `CONTROLS`.  libtpu: the version of the control `libtpu`.
@@ -160,11 +154,11 @@ class Arm:
 
     def versions(self) -> dict[str, str]:
         """The versions of its installed packages, from their metadata; nothing is imported."""
-        return {name: version for name in self.packages if (version := _version(name))}
+        return _without_missing(self.packages)
 
     def missing(self) -> str:
         """One line if it cannot run here: what is not installed, and how to install it; else empty."""
-        absent = [name for name in (*self.packages, *COMPILER) if not _version(name)]
+        absent = [name for name in (*self.packages, *COMPILER) if not installed_version(name)]
         absent += [] if find_spec(self.module) else [self.module]
         if not absent:
             return ""
@@ -270,10 +264,7 @@ def parse_controls(words: str) -> tuple[str, ...]:
     """The controls in `partitioner,style`, `all` or `none`.  Raises `WorkError` for any other word."""
     if words in ("all", "none"):
         return CONTROLS if words == "all" else ()
-    names = tuple(name.strip() for name in words.split(","))
-    for name in names:
-        if name not in CONTROLS:
-            raise WorkError(f"unknown control {name!r}; choose from {', '.join(CONTROLS)}, or write all, or none")
+    names = _names(words, CONTROLS, "control", ", or write all, or none")
     return tuple(word for word in CONTROLS if word in names)
 
 
@@ -281,11 +272,7 @@ def parse_options(words: str) -> tuple[str, ...]:
     """The compiler options in `async-off,scheduler-off`, or all; none for an empty text.  `WorkError` for others."""
     if words == "all":
         return tuple(OPTIONS)
-    names = tuple(dict.fromkeys(name.strip() for name in words.split(","))) if words else ()
-    for name in names:
-        if name not in OPTIONS:
-            raise WorkError(f"unknown compiler options {name!r}; choose from {', '.join(OPTIONS)}, or write all")
-    return names
+    return _names(words, OPTIONS, "compiler options", ", or write all") if words else ()
 
 
 def parse_witnesses(words: str, *, arms: Sequence[str]) -> tuple[str, ...]:
@@ -293,22 +280,26 @@ def parse_witnesses(words: str, *, arms: Sequence[str]) -> tuple[str, ...]:
 
     Raises `WorkError` for an unknown name, or for one whose arm is not among `arms`.
     """
-    names = tuple(dict.fromkeys(name.strip() for name in words.split(","))) if words else ()
+    names = _names(words, WITNESSES, "witness") if words else ()
     for name in names:
-        if name not in WITNESSES:
-            raise WorkError(f"unknown witness {name!r}; choose from {', '.join(WITNESSES)}")
         if WITNESSES[name].arm not in arms:
             raise WorkError(f"the witness {name} is of {WITNESSES[name].arm}, which --framework leaves out")
     return names
 
 
+def _names(words: str, known: Collection[str], what: str, more: str = "") -> tuple[str, ...]:
+    """Those in `a,b`, each once.  more: what else may be written."""
+    names = tuple(dict.fromkeys(name.strip() for name in words.split(",")))
+    for name in names:
+        if name not in known:
+            raise WorkError(f"unknown {what} {name!r}; choose from {', '.join(known)}{more}")
+    return names
+
+
 def read_versions(packages: tuple[str, ...]) -> dict[str, str]:
     """Versions of distributions, from their metadata; `""` for a missing one."""
-    return {name: _version(name) for name in packages}
+    return {name: installed_version(name) for name in packages}
 
 
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return ""
+def _without_missing(packages: tuple[str, ...]) -> dict[str, str]:
+    return {name: version for name, version in read_versions(packages).items() if version}

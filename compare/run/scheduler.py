@@ -56,19 +56,10 @@ class _Task:
 
 
 def run_case(
-    case: Case,
-    *,
-    arms: Sequence[Arm],
-    cache: Cache,
-    notify: Callable[[Event], None],
-    timeout_s: float = TIMEOUT_S,
-    at_once: int | None = None,
-    controls: Sequence[str] = DEFAULT_CONTROLS,
-    libtpu: str = "",
-    passes: bool = True,
-    execute: str = "",
-    witnesses: Sequence[str] = (),
-) -> list[Outcome]:
+    case: Case, *, arms: Sequence[Arm], cache: Cache, notify: Callable[[Event], None], timeout_s: float = TIMEOUT_S,
+    at_once: int | None = None, controls: Sequence[str] = DEFAULT_CONTROLS, libtpu: str = "", passes: bool = True,
+    execute: str = "", witnesses: Sequence[str] = (),
+) -> list[Outcome]:  # fmt: skip
     """Run every cell of these arms, `at_once` processes at a time (default: the cores, at least two).
 
     Returns one outcome for each, in order of arm, phase and cell.  Raises `MeshError` before anything starts when
@@ -90,15 +81,9 @@ def run_case(
 
 
 def run_cells(
-    case: Case,
-    cells: Sequence[tuple[Arm, str, Cell]],
-    *,
-    cache: Cache,
-    notify: Callable[[Event], None],
-    timeout_s: float = TIMEOUT_S,
-    at_once: int | None = None,
-    passes: bool = True,
-) -> list[Outcome]:
+    case: Case, cells: Sequence[tuple[Arm, str, Cell]], *, cache: Cache, notify: Callable[[Event], None],
+    timeout_s: float = TIMEOUT_S, at_once: int | None = None, passes: bool = True,
+) -> list[Outcome]:  # fmt: skip
     """The same for given cells (arm, phase, cell); one outcome for each, in this order."""
     assign_chips(case.plan)
     jobs = [_Job(arm, cell, cell.case_of(case.at(phases=(phase,))), passes) for arm, phase, cell in cells]

@@ -5,8 +5,21 @@ from dataclasses import dataclass, replace
 
 from compare.network.astra_sim import replay
 from compare.network.engine.pairs import time_messages
+from compare.network.machines.collective import Collective, Message
+from compare.network.machines.machine import Machine
 from compare.network.native import times
-from compare.simulate.request import Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A machine, and either a collective or messages on it."""
+
+    machine: Machine
+    collective: Collective | None
+    messages: tuple[Message, ...]
+    as_astra_sim: bool
+    aware: bool
+    json: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from compare.network.machines.machine import Machine
-from compare.simulate.answer import Answer
-from compare.simulate.request import Request
+from compare.network.machines.tpu import describe_rings
+from compare.simulate.answer import Answer, Request
+from meshes.process.one_line import log_note
 
 
 def list_lines(request: Request, answer: Answer) -> Iterator[str]:
@@ -40,3 +41,9 @@ def describe_machine(machine: Machine) -> str:
     return " × ".join(
         f"{dim.kind} of {dim.size} ({dim.bytes_per_ns:.4g} GB/s, {dim.latency_ns:g} ns)" for dim in machine.dims
     )
+
+
+def note_rings(name: str) -> None:
+    """Say once that ASTRA-sim's machine is another than the slice; a machine's file says itself what it is."""
+    if name and not name.endswith(".toml") and (note := describe_rings(name)):
+        log_note(note)

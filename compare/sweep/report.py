@@ -1,12 +1,12 @@
 """The result of a sweep as one value, which `sweep.json`, the table, the figure and the page all read."""
 
-import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache as once
 from pathlib import Path
 from typing import TypedDict, TypeGuard, cast
 
+from compare.report.model.codec import encode
 from compare.report.model.findings import HeadlineRow
 from compare.report.model.program import ProgramReport
 from compare.report.model.report import PhaseReport, Report
@@ -31,34 +31,21 @@ NOTHING: EarlierRows = {"arms": {}, "results": []}
 
 
 def result_row(
-    combination: Combination,
-    *,
-    status: str,
-    error: str = "",
-    folder: str | None = None,
-    report: Report | None = None,
+    combination: Combination, *, status: str, error: str = "", folder: str | None = None, report: Report | None = None
 ) -> ResultRow:
     """The result of one combination.  folder: the name of its run folder; report: that folder's report."""
     case = combination.case.to_dict() if combination.case else {}
     return {
-        "model": combination.model,
-        "mesh": combination.mesh,
-        "status": status,
-        "error": error,
-        "case": case.get("name"),
-        "topology": case.get("topology"),
+        "model": combination.model, "mesh": combination.mesh, "status": status, "error": error,
+        "case": case.get("name"), "topology": case.get("topology"),
         "num_devices": combination.case.mesh.num_devices if combination.case else None,
-        "batch": case.get("batch"),
-        "seq": case.get("seq"),
-        "microbatches": case.get("microbatches"),
-        "capacity": case.get("capacity"),
-        "dtype": case.get("dtype"),
-        "loop": case.get("loop"),
+        "batch": case.get("batch"), "seq": case.get("seq"), "microbatches": case.get("microbatches"),
+        "capacity": case.get("capacity"), "dtype": case.get("dtype"), "loop": case.get("loop"),
         "attention": case.get("attention"),
         "experts": combination.case.model.experts if combination.case else None,
         "folder": folder,
         "phases": {name: _phase(phase) for name, phase in report.phases.items()} if report else {},
-    }
+    }  # fmt: skip
 
 
 def earlier_rows(out: Path, results: Sequence[ResultRow]) -> EarlierRows:
@@ -158,10 +145,10 @@ def _plain(name: object) -> TypeGuard[str]:
 
 
 def build_summary(
-    results: Sequence[ResultRow], *, options: argparse.Namespace, arms: Sequence[str], before: EarlierRows = NOTHING
+    results: Sequence[ResultRow], *, asked: Mapping[str, object], arms: Sequence[str], before: EarlierRows = NOTHING
 ) -> Sweep:
-    """The whole sweep; the rows of `before` follow its own results."""
-    words = {name: value for name, value in sorted(vars(options).items()) if name in _ASKED}
+    """The whole sweep; the rows of `before` follow its own results.  asked: all options of the request."""
+    words = {name: value for name, value in sorted(asked.items()) if name in _ASKED}
     return {
         "schema": SCHEMA,
         "sentence": sentence(results) + _stay(len(before["results"])),
@@ -219,22 +206,7 @@ def _program(line: HeadlineRow, phase: PhaseReport, program: ProgramReport) -> P
     """A line of a report's headline, with where it is from, its bytes between slices, and its modelled times."""
     totals = program.totals
     modelled = program.timing.per_step if program.timing and program.timing.source == "modelled" else None
-    return {
-        "arm": line.arm,
-        "title": line.title,
-        "cell": line.cell,
-        "partitioner": line.partitioner,
-        "status": line.status,
-        "error": line.error,
-        "inherent": line.inherent,
-        "inflated": line.inflated,
-        "induced": line.induced,
-        "common": line.common,
-        "framework_induced": line.framework_induced,
-        "missing": line.missing,
-        "wire_bytes": line.wire_bytes,
-        "ratio": line.ratio,
-        "qualifier": line.qualifier,
+    own = {
         "is_default": line.cell == phase.arms[line.arm].default.cell,
         "is_compared": phase.compared_cells.get(line.arm) == line.cell,
         "unserved": totals.unserved if totals else None,
@@ -243,3 +215,4 @@ def _program(line: HeadlineRow, phase: PhaseReport, program: ProgramReport) -> P
         "modelled_compute_ns": modelled.compute_ns if modelled else None,
         "modelled_exposed_ns": modelled.exposed_ns if modelled else None,
     }
+    return cast(ProgramSummary, {**encode(line), **own})  # `check_row` holds it to the schema

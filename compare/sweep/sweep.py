@@ -26,7 +26,7 @@ from compare.run.tasks import ROOT, lower_task
 from compare.sweep.combination import Combination
 from compare.sweep.engines.engines import Engine
 from compare.sweep.engines.local import CaseOutcome, CaseTask
-from compare.sweep.engines.worker import CaseRequest, make_request
+from compare.sweep.engines.worker import CaseRequest
 from compare.sweep.report import check_row, result_row
 from compare.sweep.summary import ResultRow
 from meshes.case import Case
@@ -120,11 +120,11 @@ def run(combinations: Sequence[Combination], work: Work, *, notify: Notify) -> l
 
 
 def _request(case: Case, work: Work) -> CaseRequest:
-    return make_request(
-        case, arms=work.arms, controls=work.controls, witnesses=work.witnesses, timeout_s=work.timeout_s,
-        no_cache=work.no_cache, before=work.place(case).absolute(), pages=work.pages,
-        chip=name_chip(work.chip, case.topology.generation) if work.chip else None,
-    )  # fmt: skip
+    return {
+        "case": case.to_dict(), "arms": [*work.arms], "controls": [*work.controls], "witnesses": [*work.witnesses],
+        "timeout_s": work.timeout_s, "no_cache": work.no_cache, "before": str(work.place(case).absolute()),
+        "pages": work.pages, "chip": name_chip(work.chip, case.topology.generation) if work.chip else None,
+    }  # fmt: skip
 
 
 def _settle(outcome: CaseOutcome, place: Path, mark: Path, *, by: str, pages: bool) -> CaseEnd:

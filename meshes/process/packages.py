@@ -1,8 +1,16 @@
-"""Installed packages: whether another one has overwritten files of a package."""
+"""Installed packages: their versions, and whether another one has overwritten files of one."""
 
 import base64
 import hashlib
-from importlib.metadata import PackageNotFoundError, files
+from importlib.metadata import PackageNotFoundError, files, version
+
+
+def installed_version(name: str) -> str:
+    """Of a distribution, from its metadata; empty for one that is not installed."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
 
 
 def is_overwritten(name: str) -> bool:

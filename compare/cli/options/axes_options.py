@@ -12,11 +12,8 @@ def add_axes(parser: argparse.ArgumentParser) -> None:
     """Add the options for the axes of a user's program."""
     add = parser.add_mutually_exclusive_group().add_argument
     add("--mesh", metavar="NAME", help="mesh in wirediff notation (tp4pp2); alternative to --axes")
-    add(
-        "--axes",
-        metavar="AXES",
-        help="mesh axes as name=size, outermost first (data=2,tensor=4); device ids in row-major order",
-    )
+    axes = "mesh axes as name=size, outermost first (data=2,tensor=4); device ids in row-major order"
+    add("--axes", metavar="AXES", help=axes)
 
 
 def axes_of(options: argparse.Namespace) -> Mapping[str, int]:

@@ -1,7 +1,7 @@
 """The command line of `compare.calibrate`: a device that is measured, or windows that were."""
 
+import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from compare.calibrate.benchmarks import KINDS, SIZES
@@ -10,25 +10,10 @@ from meshes.process.command_line import Parser, command_parser, whole_number
 from meshes.process.one_line import quote
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What to fit, and where to write it."""
-
-    platform: str
-    kinds: tuple[str, ...]
-    num_devices: int
-    repeats: int
-    windows: Path | None
-    device: str
-    generation: str
-    out: Path
-    json: bool
-
-
-def parse_request(argv: Sequence[str] | None) -> Request:
-    """Ends the process in one line where the request is wrong."""
+def parse_request(argv: Sequence[str] | None) -> argparse.Namespace:
+    """What to fit, and where to write it.  Ends the process in one line where the request is wrong."""
     parser = _parser()
-    options = parser.parse_args(argv)
+    options: argparse.Namespace = parser.parse_args(argv)
     if options.out.suffix != ".toml":
         parser.error(f"--out is {quote(str(options.out))}; it names a TOML file, like calibrated.toml")
     kinds = tuple(options.only.split(",")) if options.only else KINDS
@@ -40,12 +25,9 @@ def parse_request(argv: Sequence[str] | None) -> Request:
     for word in ("platform", "devices", "only", "repeats"):
         if options.windows is not None and getattr(options, word):
             parser.error(f"--{word} belongs to a device that is measured, not to --windows")
-    return Request(
-        platform=options.platform or "cpu", kinds=kinds, num_devices=options.devices or 8,
-        repeats=options.repeats or 3,
-        windows=options.windows, device=options.device, generation=options.generation, out=options.out,
-        json=options.json,
-    )  # fmt: skip
+    options.platform, options.kinds = options.platform or "cpu", kinds
+    options.devices, options.repeats = options.devices or 8, options.repeats or 3
+    return options
 
 
 def _parser() -> Parser:
@@ -60,12 +42,10 @@ def _parser() -> Parser:
     parser.add_argument("--only", metavar="KIND,…", default="", help=f"some benchmarks (default: {', '.join(KINDS)})")
     parser.add_argument("--repeats", metavar="K", type=whole_number, help="windows of each program (default: 3)")
     parser.add_argument("--windows", metavar="FILE.csv", type=Path, help="measured windows instead; nothing is run")
-    parser.add_argument(
-        "--device", metavar="NAME", default="", help="what --windows were measured on (default: the file)"
-    )
-    parser.add_argument(
-        "--generation", choices=list(GENERATIONS), default="", help="of --windows: the chips that the result is for"
-    )
+    device = "what --windows were measured on (default: the file)"
+    parser.add_argument("--device", metavar="NAME", default="", help=device)
+    chips = "of --windows: the chips that the result is for"
+    parser.add_argument("--generation", choices=list(GENERATIONS), default="", help=chips)
     parser.add_argument(
         "--out", metavar="FILE.toml", type=Path, default=Path("calibrated.toml"),
         help="the result; windows that are measured lie beside it as CSV (default: calibrated.toml)",

@@ -1,7 +1,6 @@
 """The options of a case: model, mesh, and how the step is written."""
 
 import argparse
-import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,28 +21,22 @@ def case_parser(prog: str, description: str, *, example: str) -> Parser:
     """A parser with the options of a case."""
     parser = command_parser(prog, description, example=example)
     group = parser.add_argument_group("the case")
-    add = group.add_argument
-    add(
-        "--mesh",
-        metavar="NAME",
-        default=argparse.SUPPRESS,
-        help="axis+size pairs in any order, optionally with +sp and @topology (tp4pp2, tp8+sp, tp8@v6e:2x4), or a"
-        " TOML spec file",
-    )
-    model = group.add_mutually_exclusive_group().add_argument
-    model("--model", metavar="NAME", default="llama-3.1-8b", help="a model preset")
-    model(
-        "--checkpoint",
-        metavar="DIR",
-        type=Path,
-        help="a Hugging Face checkpoint folder; its config.json gives the shapes",
-    )
-    add(
-        "--phase", metavar="LIST", default=",".join(CHOICES["phases"]), help="prefill, decode, or both, comma-separated"
-    )
+    mesh = "axis+size pairs in any order, optionally with +sp and @topology (tp4pp2, tp8+sp, tp8@v6e:2x4), or a"
+    group.add_argument("--mesh", metavar="NAME", default=argparse.SUPPRESS, help=f"{mesh} TOML spec file")
+    model = group.add_mutually_exclusive_group()
+    model.add_argument("--model", metavar="NAME", default="llama-3.1-8b", help="a model preset")
+    add_checkpoint(model)
+    phases = "prefill, decode, or both, comma-separated"
+    group.add_argument("--phase", metavar="LIST", default=",".join(CHOICES["phases"]), help=phases)
     add_step(group)
     add_list(parser)
     return parser
+
+
+def add_checkpoint(group: argparse._MutuallyExclusiveGroup) -> None:
+    """Add what stands in the place of a preset."""
+    config = "a Hugging Face checkpoint folder; its config.json gives the shapes"
+    group.add_argument("--checkpoint", metavar="DIR", type=Path, help=config)
 
 
 def add_step(group: argparse._ArgumentGroup, *, read_microbatches: Callable[[str], object] = whole_number) -> None:
@@ -53,56 +46,29 @@ def add_step(group: argparse._ArgumentGroup, *, read_microbatches: Callable[[str
     """
     add = group.add_argument
     add("--batch", metavar="B", type=whole_number, default=8, help="global batch size, in sequences")
-    add(
-        "--seq",
-        metavar="S",
-        type=whole_number,
-        default=1024,
-        help="prompt length in tokens; in decode, tokens in the KV cache",
-    )
-    add(
-        "--microbatches",
-        metavar="M",
-        type=read_microbatches,
-        default=argparse.SUPPRESS,
-        help="default: 4 with a pipeline, else 1",
-    )
-    add(
-        "--capacity",
-        metavar="C",
-        type=_capacity,
-        default=CAPACITY,
-        help="expert capacity factor, e.g. 1.25; 'full' gives every token a slot, so none is dropped",
-    )
-    add(
-        "--style",
-        choices=CHOICES["style"],
-        default=CHOICES["style"][0],
-        help="sharding constraints: pinned = on weights, cache, inputs and activations; weights = not on activations; "
-        "explicit = hand-written collectives",
-    )
-    add(
-        "--loop",
-        choices=CHOICES["loop"],
-        default=CHOICES["loop"][0],
-        help="layers and pipeline ticks as a loop (scan) or unrolled",
-    )
-    add(
-        "--attention",
-        choices=CHOICES["attention"],
-        default=CHOICES["attention"][0],
-        help="each framework's own attention call (idiomatic), or the same written as einsum",
-    )
+    seq = "prompt length in tokens; in decode, tokens in the KV cache"
+    add("--seq", metavar="S", type=whole_number, default=1024, help=seq)
+    pipelined = "default: 4 with a pipeline, else 1"
+    add("--microbatches", metavar="M", type=read_microbatches, default=argparse.SUPPRESS, help=pipelined)
+    capacity = "expert capacity factor, e.g. 1.25; 'full' gives every token a slot, so none is dropped"
+    add("--capacity", metavar="C", type=_capacity, default=CAPACITY, help=capacity)
+    for word, says in _CHOICES.items():
+        add(f"--{word}", choices=CHOICES[word], default=CHOICES[word][0], help=says)
+
+
+_CHOICES = {
+    "style": "sharding constraints: pinned = on weights, cache, inputs and activations; weights = not on activations; "
+    "explicit = hand-written collectives",
+    "loop": "layers and pipeline ticks as a loop (scan) or unrolled",
+    "attention": "each framework's own attention call (idiomatic), or the same written as einsum",
+}
+"""Words of a case that are one of some."""
 
 
 def add_list(parser: Parser) -> None:
     """Add the option that lists the available names."""
-    parser.add_argument(
-        "--list",
-        choices=tuple(_LISTS),
-        default=argparse.SUPPRESS,
-        help="list model presets, mesh names or TPU topologies, and exit",
-    )
+    names = "list model presets, mesh names or TPU topologies, and exit"
+    parser.add_argument("--list", choices=tuple(_LISTS), default=argparse.SUPPRESS, help=names)
 
 
 def read_case(options: argparse.Namespace, *, contract_only: bool = False) -> Case:
@@ -114,18 +80,10 @@ def read_case(options: argparse.Namespace, *, contract_only: bool = False) -> Ca
         raise MeshError("no mesh was named; write --mesh tp4pp2, or see --list meshes")
     shapes = _shapes(options.checkpoint, contract_only=contract_only)
     case = Case.read(
-        options.mesh,
-        model_name=options.model,
-        shapes=shapes.model if shapes else None,
-        microbatches=getattr(options, "microbatches", None),
-        phases=_phases(options.phase),
-        batch=options.batch,
-        seq=options.seq,
-        capacity=options.capacity,
-        style=options.style,
-        loop=options.loop,
-        attention=options.attention,
-    )
+        options.mesh, model_name=options.model, shapes=shapes.model if shapes else None,
+        microbatches=getattr(options, "microbatches", None), phases=_phases(options.phase),
+        **{word: getattr(options, word) for word in ("batch", "seq", "capacity", *_CHOICES)},
+    )  # fmt: skip
     if shapes:
         shapes.check_context(case.mesh.cp)
     return case
@@ -144,17 +102,6 @@ def _shapes(checkpoint: Path | None, *, contract_only: bool) -> "Shapes | None":
     from meshes.checkpoint import Shapes, read_model, read_shapes  # most cases are of presets
 
     return read_shapes(checkpoint) if contract_only else Shapes(read_model(checkpoint), windows=False)
-
-
-def seconds(words: str) -> float:
-    """A positive, finite number of seconds, for argparse."""
-    try:
-        value = float(words)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{words!r} is no number of seconds greater than 0")
-    return value
 
 
 def _capacity(words: str) -> float | None:

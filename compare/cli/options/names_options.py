@@ -13,17 +13,12 @@ def add_names(parser: argparse.ArgumentParser) -> None:
     """Add the options of names, which override those of a saved program."""
     add = parser.add_argument
     add(
-        "--scopes",
-        metavar="MAP.json",
-        type=Path,
+        "--scopes", metavar="MAP.json", type=Path,
         help='a JSON object of regular expressions, searched in op_name, and their scopes: {"o_proj":'
         ' "layer.attention.out"}',
-    )
-    add(
-        "--owns",
-        metavar="PART[,PART]",
-        help="path fragments: installed files matching one count as user code, like transformers/models/",
-    )
+    )  # fmt: skip
+    owns = "path fragments: installed files matching one count as user code, like transformers/models/"
+    add("--owns", metavar="PART[,PART]", help=owns)
 
 
 def names_of(options: argparse.Namespace) -> SourceNames:
@@ -33,13 +28,12 @@ def names_of(options: argparse.Namespace) -> SourceNames:
         return SourceNames.of(owns=owns)
     try:
         scopes = read_json(options.scopes)
+        if scopes is None:
+            raise HloError("a scope map is {pattern of an op_name: scope}, and not null")
+        return SourceNames.of(scopes, owns)
     except OSError as error:
         raise HloError(f"cannot read {options.scopes}: {error.strerror or error}") from None
     except MeshError as error:
         raise HloError(f"{options.scopes} is {error}") from None
-    try:
-        if scopes is None:
-            raise HloError("a scope map is {pattern of an op_name: scope}, and not null")
-        return SourceNames.of(scopes, owns)
     except HloError as error:
         raise HloError(f"{options.scopes}: {error}") from None

@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from compare.query.engine import MOST_SECONDS
@@ -19,25 +18,11 @@ _MOST_SQL = 1 << 20
 """Letters of a query."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What is asked; without SQL what can be asked."""
+def parse_question(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The options, with `runs`, `sql` (empty: what can be asked) and `form` (`table`, `json` or `csv`).
 
-    runs: Source
-    sql: str
-    form: str
-    """`table`, `json` or `csv`."""
-    out: Path | None
-    save: Path | None
-    """A folder for the tables of all runs."""
-    allow_files: Sequence[Path]
-    """Folders that it may read, too."""
-    timeout: int
-    """Seconds."""
-
-
-def parse_question(argv: Sequence[str] | None) -> Question:
-    """Raises `QueryError`, one line, where a folder, a file or a name is not there."""
+    Raises `QueryError`, one line, where a folder, a file or a name is not there.
+    """
     parser = command_parser(
         "compare.query",
         "Ask any number of run folders a question in SQL; without one, list tables, columns and the queries that ship.",
@@ -50,12 +35,8 @@ def parse_question(argv: Sequence[str] | None) -> Question:
     query = parser.add_mutually_exclusive_group()
     query.add_argument("--name", metavar="NAME", choices=list(list_queries()), help="a query that ships")
     query.add_argument("--file", metavar="Q.sql", type=Path, help="a file with one query")
-    query.add_argument(
-        "--save",
-        metavar="FOLDER",
-        type=Path,
-        help="save the tables of all runs there; a query reads it as it reads runs",
-    )
+    save = "save the tables of all runs there; a query reads it as it reads runs"
+    query.add_argument("--save", metavar="FOLDER", type=Path, help=save)
     parser.add_argument(
         "--allow-files", metavar="FOLDER", type=Path, action="append", default=[],
         help="let the query read files below FOLDER, as 'files://FOLDER/a.csv' (default: only its runs); repeatable",
@@ -67,7 +48,7 @@ def parse_question(argv: Sequence[str] | None) -> Question:
     form.add_argument("--json", action="store_true", help="print rows as a JSON list of objects")
     form.add_argument("--csv", action="store_true", help="print rows as CSV")
     form.add_argument("--out", metavar="FILE", type=_out, help="write rows to FILE.parquet or FILE.csv")
-    request = parser.parse_intermixed_args(argv)
+    request: argparse.Namespace = parser.parse_intermixed_args(argv)
     folders, sql = _split(request.words)
     if sql and (request.name or request.file):
         parser.error("two queries are given; one is answered at a time")
@@ -81,16 +62,9 @@ def parse_question(argv: Sequence[str] | None) -> Question:
         _check_out(request.out, runs)
     if request.save:
         _check_save(request.save, runs)
-    form_name = "json" if request.json else "csv" if request.csv else "table"
-    return Question(
-        runs=runs,
-        sql=sql,
-        form=form_name,
-        out=request.out,
-        save=request.save,
-        allow_files=request.allow_files,
-        timeout=request.timeout,
-    )
+    request.runs, request.sql = runs, sql
+    request.form = "json" if request.json else "csv" if request.csv else "table"
+    return request
 
 
 def _split(words: Sequence[str]) -> tuple[list[Path], str]:

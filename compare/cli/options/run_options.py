@@ -5,22 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from compare.cli.options.case_options import case_parser, seconds
+from compare.cli.options.case_options import case_parser
+from compare.cli.options.chip_option import add_chip
+from compare.cli.options.work_options import add_controls, add_frameworks, add_limits, add_witnesses
 from compare.report import fail_if
 from compare.report.witnesses import WITNESSES
-from compare.run import scheduler
-from compare.run.arms import (
-    ARMS,
-    CONTROLS,
-    DEFAULT_CONTROLS,
-    EARLIER_LIBTPU,
-    PLATFORMS,
-    Arm,
-    parse_arms,
-    parse_controls,
-    parse_witnesses,
-)
-from compare.run.chip_option import add_chip
+from compare.run.arms import CONTROLS, EARLIER_LIBTPU, PLATFORMS, Arm, parse_arms, parse_controls, parse_witnesses
 from compare.run.errors import WorkError
 from compare.run.install_libtpu import read_version
 from meshes.process.command_line import Parser
@@ -47,14 +37,7 @@ def run_parser() -> Parser:
     _add_programs(parser.add_argument_group("the programs"))
     add = parser.add_argument
     add("--out", metavar="DIR", type=Path, default=Path("runs"), help="the folder for run folders")
-    add(
-        "--timeout",
-        metavar="S",
-        type=seconds,
-        default=scheduler.TIMEOUT_S,
-        help="time limit of each process, in seconds",
-    )
-    add("--no-cache", action="store_true", help="neither read nor write the cache")
+    add_limits(parser, "neither read nor write the cache")
     add_chip(parser, "; the report keeps a copy")
     add("--details", action="store_true", help="print all tables (default: a summary)")
     add("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
@@ -64,42 +47,21 @@ def run_parser() -> Parser:
 
 def _add_programs(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add(
-        "--framework",
-        "--arm",
-        dest="arm",
-        metavar="LIST",
-        default=",".join(ARMS),
-        help="frameworks to compare, comma-separated",
-    )
-    add(
-        "--controls",
-        metavar="LIST",
-        default=",".join(DEFAULT_CONTROLS),
-        help="ablations: recompile with one thing changed, to attribute the overhead: "
+    add_frameworks(group, "frameworks to compare, comma-separated")
+    add_controls(
+        group,
+        "ablations: recompile with one thing changed, to attribute the overhead: "
         f"{', '.join(CONTROLS)}, comma-separated; or all, or none",
     )
-    add(
-        "--libtpu",
-        metavar="VERSION",
-        default=argparse.SUPPRESS,
-        help=f"also compile with this libtpu version, installed by pip (default {EARLIER_LIBTPU})",
-    )
-    add(
-        "--reference-model",
-        "--witness",
-        dest="witness",
-        metavar="LIST",
-        default="",
-        help="also compile third-party models (Hugging Face, tunix) with the same shapes and mesh: "
+    earlier = f"also compile with this libtpu version, installed by pip (default {EARLIER_LIBTPU})"
+    add("--libtpu", metavar="VERSION", default=argparse.SUPPRESS, help=earlier)
+    add_witnesses(
+        group,
+        "also compile third-party models (Hugging Face, tunix) with the same shapes and mesh: "
         f"{', '.join(WITNESSES)}, comma-separated",
     )
-    add(
-        "--execute",
-        choices=PLATFORMS,
-        help="also run both programs and read their profiles: a reduced model on JAX's CPU runtime, or the full one on "
-        "TPUs",
-    )
+    profiles = "a reduced model on JAX's CPU runtime, or the full one on TPUs"
+    add("--execute", choices=PLATFORMS, help=f"also run both programs and read their profiles: {profiles}")
     add("--same-runtime", action="store_true", help=argparse.SUPPRESS)
     add("--no-passes", action="store_true", help="do not record which libtpu pass created each collective")
 

@@ -4,12 +4,11 @@ import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from compare.cli.options.case_options import add_list, add_step, read_case, seconds
+from compare.cli.options.case_options import add_checkpoint, add_list, add_step, read_case
+from compare.cli.options.chip_option import add_chip
+from compare.cli.options.work_options import add_controls, add_frameworks, add_limits, add_witnesses
 from compare.report.compiler_options import OPTIONS
 from compare.report.witnesses import WITNESSES
-from compare.run import scheduler
-from compare.run.arms import ARMS, DEFAULT_CONTROLS
-from compare.run.chip_option import add_chip
 from compare.run.errors import WorkError
 from compare.sweep.combination import Combination
 from compare.sweep.engines.engines import ENGINES
@@ -33,14 +32,9 @@ def sweep_parser() -> Parser:
     group = parser.add_argument_group("the cases")
     meshes = "comma-separated meshes, each as in compare.run: tp8,tp4pp2,tp8+sp,tp8@v6e:2x4,my.toml"
     group.add_argument("--meshes", metavar="LIST", default=argparse.SUPPRESS, help=meshes)
-    models = group.add_mutually_exclusive_group().add_argument
-    models("--models", metavar="LIST", default="llama-3.1-8b", help="comma-separated model presets")
-    models(
-        "--checkpoint",
-        metavar="DIR",
-        type=Path,
-        help="a Hugging Face checkpoint folder; its config.json gives the shapes",
-    )
+    models = group.add_mutually_exclusive_group()
+    models.add_argument("--models", metavar="LIST", default="llama-3.1-8b", help="comma-separated model presets")
+    add_checkpoint(models)
     phases = "prefill, decode, or prefill,decode"
     group.add_argument("--phases", metavar="LIST", default=",".join(CHOICES["phases"]), help=phases)
     add_step(group, read_microbatches=_numbers)
@@ -50,49 +44,27 @@ def sweep_parser() -> Parser:
 
 
 def _add_work(parser: Parser) -> None:
-    add = parser.add_argument_group("the work").add_argument
+    group = parser.add_argument_group("the work")
+    add = group.add_argument
     options = f"also compile with these compiler options of libtpu: {', '.join(OPTIONS)}; or all"
     add("--options", metavar="LIST", default="", help=options)
+    add_frameworks(group)
+    add_controls(group, "ablations of each case, as in compare.run; or all, or none")
+    add_witnesses(group, f"also compile third-party models for the cases that they take: {', '.join(WITNESSES)}")
     out = "output folder for run folders, sweep.html, tables and figure (default: a folder under sweeps/)"
-    add("--framework", "--arm", dest="arm", metavar="LIST", default=",".join(ARMS), help="comma-separated frameworks")
-    controls = "ablations of each case, as in compare.run; or all, or none"
-    add("--controls", metavar="LIST", default=",".join(DEFAULT_CONTROLS), help=controls)
-    witness = f"also compile third-party models for the cases that they take: {', '.join(WITNESSES)}"
-    add("--reference-model", "--witness", dest="witness", metavar="LIST", default="", help=witness)
     add("--out", metavar="DIR", type=Path, default=argparse.SUPPRESS, help=out)
+    jobs = "cases compiled at the same time (default: number of cores)"
+    add("--jobs", metavar="N", type=whole_number, default=argparse.SUPPRESS, help=jobs)
+    engine = "processes on this machine, or tasks of a Ray cluster"
+    add("--engine", choices=tuple(ENGINES), default="local", help=engine)
+    add_limits(group, "recompile everything, finished cases too, and write nothing to the cache")
     add(
-        "--jobs",
-        metavar="N",
-        type=whole_number,
-        default=argparse.SUPPRESS,
-        help="cases compiled at the same time (default: number of cores)",
-    )
-    add(
-        "--engine", choices=tuple(ENGINES), default="local", help="processes on this machine, or tasks of a Ray cluster"
-    )
-    add(
-        "--timeout",
-        metavar="S",
-        type=seconds,
-        default=scheduler.TIMEOUT_S,
-        help="time limit of each process, in seconds",
-    )
-    add(
-        "--no-cache",
-        action="store_true",
-        help="recompile everything, finished cases too, and write nothing to the cache",
-    )
-    add(
-        "--no-pages",
-        action="store_true",
+        "--no-pages", action="store_true",
         help="numbers only: no report.html and figures of each case, which take most of the time where programs are in "
         "the cache; compare.report FOLDER draws them",
-    )
-    add(
-        "--energy",
-        action="store_true",
-        help="also modelled energy and power of every program, kernel times, heat maps of chips (docs/energy.md)",
-    )
+    )  # fmt: skip
+    energy = "also modelled energy and power of every program, kernel times, heat maps of chips (docs/energy.md)"
+    add("--energy", action="store_true", help=energy)
     add_chip(parser, "; of every case, whose report keeps a copy")
     add("--json", action="store_true", help="print sweep.json; the path of the page goes to stderr")
 

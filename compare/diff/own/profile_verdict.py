@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pandas as pd
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table as Grid
 
 from compare.diff.own.api import collectives, judge
 from compare.diff.own.case_contract import CaseContract
@@ -18,6 +16,7 @@ from compare.hlo.text.metadata import SourceNames
 from compare.metrics.collectives import collective_rows
 from compare.metrics.source_places import shorten
 from compare.metrics.verdicts import by_verdict, verdict_shares
+from compare.render.plain_table import plain_table
 from compare.render.terminal import console, text_width, wrap_prose
 from compare.render.units import axes_text, time_text
 from compare.report.model.timing import CollectiveTimes, VerdictTimes
@@ -96,11 +95,7 @@ def print_verdict(verdict: ProfileVerdict, *, out: Console | None = None) -> Non
     exposed = f"exposed communication of an execution: {', '.join(parts)}" if parts else "nothing exposed"
     out.print()
     out.print(wrap_prose(f"{name} against {plain(verdict.contract)}: {exposed}", width=width, style="bold"))
-    table = Grid(box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False, show_edge=False)
-    for heading in ("collective", "scope", "verdict", "source line"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("count", "exposed"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = plain_table(("collective", "scope", "verdict", "source line"), ("count", "exposed"))
     for row in verdict.collectives[:_MOST]:
         table.add_row(
             f"{plain(row.kind)} {axes_text(plain(row.axes))}", plain(row.scope),

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from compare.diff.profiles.difference import ProfilesDifference, ProgramDifference, Row
 from compare.diff.profiles.parts import COMPUTE, COPIES, EXPOSED, IDLE, Pair
 from compare.metrics.source_places import shorten
+from compare.render.plain_table import plain_table
 from compare.render.terminal import console, text_width, wrap_prose
 from compare.render.units import UNKNOWN, axes_text, bytes_text, time_text
 from compare.report.model.timing import Number
@@ -49,7 +49,7 @@ def _print_program(program: ProgramDifference, out: Console) -> None:
     spread = " and ".join(f"{time_text(low)} to {time_text(high)}" for low, high in spreads)
     words = f"{plain(program.program)}: an execution takes {_change(program.step_ns)}; single ones {spread}"
     out.print(wrap_prose(words, width=text_width(out), style="bold"))
-    table = _table(("",), ("A", "B", "B − A"))
+    table = plain_table(("",), ("A", "B", "B − A"))
     for part, pair in program.parts.items():
         if any(pair) or part != COPIES:
             table.add_row(_NAMES[part], *map(time_text, pair), _signed(_less(pair)))
@@ -78,7 +78,7 @@ def _is_changed(row: Row, least: float) -> bool:
 def _rows(title: str, rows: Sequence[Row]) -> Table:
     is_operation = title == "by operation"
     headings = (title, "kind of time", *(["source line"] * is_operation))
-    table = _table(headings, ("count", "A", "B", "B − A"))
+    table = plain_table(headings, ("count", "A", "B", "B − A"))
     for row in rows:
         kind = f"{plain(row.kind)} {axes_text(plain(row.axes))}" if row.kind else _ROLES.get(row.role, row.role)
         source = shorten(plain(row.source if row.source != "?" else row.part), most=24)
@@ -90,7 +90,7 @@ def _rows(title: str, rows: Sequence[Row]) -> Table:
 
 
 def _collectives(rows: Sequence[Row]) -> Table:
-    table = _table(("collectives", "over"), ("count", "payload A", "B", "exposed A", "B", "B − A"))
+    table = plain_table(("collectives", "over"), ("count", "payload A", "B", "exposed A", "B", "B − A"))
     for row in rows:
         axes = axes_text(plain(row.axes)).removeprefix("over ")
         table.add_row(plain(row.kind), axes, _counts(row), *map(bytes_text, row.payload_bytes),
@@ -117,12 +117,3 @@ def _less(pair: Pair) -> Number:
 
 def _signed(amount: Number) -> str:
     return UNKNOWN if amount is None else f"{'+' if amount > 0 else ''}{time_text(amount)}"
-
-
-def _table(words: Sequence[str], numbers: Sequence[str]) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False, show_edge=False)
-    for heading in words:
-        table.add_column(heading, overflow="fold")
-    for heading in numbers:
-        table.add_column(heading, justify="right", no_wrap=True)
-    return table

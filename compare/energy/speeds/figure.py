@@ -2,18 +2,15 @@
 
 from collections.abc import Callable, Sequence
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from compare.energy.core_speed import Point
 from compare.energy.speeds.frequency import Curve
 from compare.energy.speeds.subjects import Subjects
-from compare.render.figures import INK, STYLE, draw_heading, heading_inches, save_figure
+from compare.render.figures import INK, draw_legend, open_figure, save_figure
+from compare.render.palette import arm_style
 from compare.render.picture import Picture
 
-ARMS = (("#147a70", "o", "-"), ("#b8442c", "s", "--"), ("#6a56a5", "^", ":"))
-"""Colour, marker and line of the first arm, the second …; no colour is a verdict's, lines differ without colour."""
 _WIDE, _ROW = 8.6, 2.35
 """Inches."""
 
@@ -32,27 +29,22 @@ def draw_curves(subjects: Subjects, curves: Sequence[Curve]) -> Picture:
         f"{subjects.basis}; {subjects.voltage_words}",
         "Shaded: every coefficient of energy over its range; marked: the least of each curve",
     ]
-    head = heading_inches(notes)
-    tall = head + _ROW * len(phases) + 0.45
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(_WIDE, tall))
-        draw_heading(figure, "A step at other frequencies of the core", notes)
+    title, high = "A step at other frequencies of the core", [_ROW * len(phases), 0.45]
+    with open_figure(title, notes, high=high, wide=_WIDE) as (figure, tall, top):
         for row, phase in enumerate(phases):
-            bottom = (tall - head - _ROW * (row + 1) + 0.55) / tall
+            bottom = (top - _ROW * (row + 1) + 0.55) / tall
             for column, (what, value) in enumerate(_COLUMNS):
                 left = (0.62 + column * (_WIDE - 0.1) / 3) / _WIDE
                 panel = figure.add_axes((left, bottom, ((_WIDE - 0.1) / 3 - 0.8) / _WIDE, (_ROW - 1.0) / tall))
                 for curve in curves:
                     if curve.subject.phase == phase:
-                        _draw_curve(panel, curve, column, value, style=ARMS[arms.index(curve.subject.arm) % len(ARMS)])
+                        _draw_curve(panel, curve, column, value, style=arm_style(arms.index(curve.subject.arm)))
                 panel.set_title(f"{phase}: {what}", loc="left", fontsize=9)
                 panel.axvline(1, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
                 panel.set_ylim(bottom=0)
                 if row == len(phases) - 1:
                     panel.set_xlabel("frequency ÷ nominal")
-        panels = [panel.get_legend_handles_labels() for panel in figure.axes]
-        handles = {label: handle for legend in panels for handle, label in zip(*legend, strict=True)}
-        figure.legend(list(handles.values()), list(handles), loc="lower center", ncols=4, frameon=False)
+        draw_legend(figure, ncols=4)
         caption = f"{subjects.basis}: step time, energy and energy × delay over the frequency of the core"
         return save_figure("energy-frequency", caption, figure)
 

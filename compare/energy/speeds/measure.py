@@ -1,42 +1,34 @@
-"""The report of a run with its energies, by the coefficients of a request."""
+"""The report of a run with its energies, by the coefficients of its chips or of a user's file."""
 
-from dataclasses import dataclass
+from pathlib import Path
 
-from compare.energy.speeds.request import EnergyRequest
 from compare.report.model.codec import JsonObject, encode
 from compare.report.model.report import Report
-from compare.report.programs import list_failures
+from compare.report.programs import list_unread
 from compare.run.errors import WorkError
 from compare.run.folder.load_run import judge_run, read_run
 from compare.run.folder.timelines import NO_JOULES, add_times
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredRun:
-    """The answer."""
+def measure_run(folder: Path, *, chip: Path | None) -> tuple[Report, tuple[str, ...]]:
+    """The report, judged and timed again, and a line for each compiled program that has no energy.
 
-    report: Report
-    failures: tuple[str, ...]
-    """A line for each compiled program that has no energy."""
-
-
-def measure_run(request: EnergyRequest) -> MeasuredRun:
-    """Judged and timed again, nothing written.  `WorkError` where the run has no modelled program of its own slice."""
-    run = read_run(request.run)
-    judged = judge_run(run)
-    times = judged.timelines(chip=request.chip)
+    `WorkError` where the run has no modelled program of its own slice.  Nothing is written.
+    chip: a user's file; `None`: that of the run folder, or the generation's.
+    """
+    judged = judge_run(read_run(folder))
+    times = judged.timelines(chip=chip)
     report = add_times(judged.report(), judged.programs, times)
-    compiled = [program.result for program in judged.programs if not program.result.executed]
-    unmodelled = [
-        f"left out: {'/'.join(result.key)}: its step cannot be modelled: {times.errors[result.key]}"
-        for result in compiled
-        if result.key in times.errors
-    ]
-    failures = (*list_failures(compiled), *unmodelled)
+    unmodelled = (
+        f"left out: {'/'.join(program.result.key)}: its step cannot be modelled: {times.errors[program.result.key]}"
+        for program in judged.programs
+        if program.result.key in times.errors and not program.result.executed
+    )
+    failures = (*list_unread(judged.programs), *unmodelled)
     if report.energy_model is None:
         why = [note for timeline in times.by_key.values() for note in timeline.notes if note.startswith(NO_JOULES)][:1]
-        raise WorkError("; ".join([f"{request.run} has no program whose step was modelled", *failures, *why]))
-    return MeasuredRun(report=report, failures=failures)
+        raise WorkError("; ".join([f"{folder} has no program whose step was modelled", *failures, *why]))
+    return report, failures
 
 
 def list_energies(report: Report) -> JsonObject:

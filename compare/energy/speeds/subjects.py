@@ -6,7 +6,7 @@ from pathlib import Path
 from compare.energy.coefficients import energy_calibrated_on
 from compare.energy.core_speed import Workload, core_shares
 from compare.energy.voltage import GAMMAS, Voltage, parse_voltage
-from compare.report.programs import JudgedProgram, list_failures
+from compare.report.programs import JudgedProgram, list_unread
 from compare.run.errors import WorkError
 from compare.run.folder.chip import find_chip
 from compare.run.folder.load_run import judge_run, read_run
@@ -52,6 +52,14 @@ class Subjects:
         span = f" ({min(ends):.0%} to {max(ends):.0%})" if ends else ""
         return f"{self.voltage}{assumed}; of static power {share:.0%}{span} follow the core's voltage"
 
+    def to_json(self) -> dict[str, object]:
+        """What the answers are of; each answer is a key of its own beside these."""
+        share, *ends = core_shares(self.chip, self.voltage)
+        return {
+            "basis": self.basis, "voltage": self.voltage_words,
+            "core_share_of_static": {"value": share, "low": min(ends, default=share), "high": max(ends, default=share)},
+        }  # fmt: skip
+
 
 def load_subjects(folder: Path, *, chip: Path | None) -> Subjects:
     """The default programs of a run folder.  `WorkError`, one line, where none can be modelled.
@@ -64,20 +72,18 @@ def load_subjects(folder: Path, *, chip: Path | None) -> Subjects:
     known = find_chip(folder, run.case.topology.generation, chip)
     judged = judge_run(run)
     report = judged.report()
-    by_key = {program.result.key: program for program in judged.programs}
     hardware = Hardware.of(known)
     programs = tuple(
         _subject(program, judged.run.titles.get(arm, arm), hardware)
         for phase, entry in report.phases.items()
         for arm, cells in entry.arms.items()
-        if (program := by_key.get((arm, phase, cells.default.cell))) and program.module is not None
+        if (program := judged.find(arm, phase, cells.default.cell))
     )
-    failures = list_failures(program.result for program in judged.programs if not program.result.executed)
     if not programs:
-        raise WorkError("; ".join([f"{folder} has no program whose step was modelled", *failures]))
+        raise WorkError("; ".join([f"{folder} has no program whose step was modelled", *list_unread(judged.programs)]))
     return Subjects(
         programs=programs, chip=known, voltage=parse_voltage(known.voltage), slice_name=run.case.topology.name,
-        failures=failures,
+        failures=list_unread(judged.programs),
     )  # fmt: skip
 
 

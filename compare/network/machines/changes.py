@@ -5,13 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from compare.network.machines.custom import collect_custom, custom_table
-from compare.network.machines.machine import (
-    KINDS,
-    SWITCH,
-    Algorithm,
-    Algorithms,
-    Machine,
-)
+from compare.network.machines.machine import KINDS, SWITCH, Algorithm, Algorithms, Machine
 from compare.network.machines.machine_file import parse_machine
 from compare.network.machines.words import choose_algorithm
 from compare.timeline.errors import TimingError
@@ -27,6 +21,10 @@ SCALES = {
     MEMORY: "the memory of reductions",
 }
 """What `scale_machine` knows."""
+TITLES = {
+    BANDWIDTH: "bandwidth", ICI: "ICI bandwidth", DCN: "DCN bandwidth", LATENCY: "latency", LAUNCH: "launch latency",
+    MEMORY: "memory bandwidth of reductions",
+}  # fmt: skip
 
 
 def scale_machine(machine: Machine, word: str, factor: float) -> Machine:

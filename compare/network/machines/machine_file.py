@@ -43,6 +43,7 @@ from compare.network.machines.machine import (
     Dim,
     Machine,
 )
+from compare.network.machines.tpu import astra_sim_machine, tpu_machine
 from compare.network.machines.words import parse_algorithm, parse_kind
 from compare.schedule.hardware import Hardware
 from compare.timeline.errors import TimingError
@@ -58,6 +59,13 @@ Value = TypeVar("Value")
 MACHINE_KEYS = ("name", "memory", "peak", "multi", "compiled", "chunks", "active-chunks", "queues", "policy", "links",
                 "in-flight", "endpoint", "launch", "dims", "algorithms", "custom")  # fmt: skip
 _DIM_KEYS = ("kind", "size", "bandwidth", "latency", "algorithm")
+
+
+def find_machine(word: str, *, chip: Chip | None = None, as_astra_sim: bool = False) -> Machine:
+    """The machine of a TOML file, or the TPU slice of that name.  Raises as `read_machine` and `tpu_machine`."""
+    if word.endswith(".toml"):
+        return read_machine(Path(word), chip)
+    return (astra_sim_machine if as_astra_sim else tpu_machine)(word, chip=chip)
 
 
 def read_machine(path: Path, chip: Chip | None = None) -> Machine:

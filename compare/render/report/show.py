@@ -1,5 +1,6 @@
 """The report in a terminal: a screenful, or with details everything but drawings."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from compare.render.time.section import time_section
 from compare.render.time.sentence import time_sentence
 from compare.render.time.speed.section import speed_section
 from compare.report.model.report import Report
+from meshes.process.command_line import print_json
 
 PAGE = "report.html"
 
@@ -36,6 +38,15 @@ def show_report(
     if not details:
         out.print(wrap_prose(_MORE, width=text_width(out), style="dim"))
     print(folder / PAGE)
+
+
+def print_outcome(report: Report, folder: Path, *, note: Sequence[str], details: bool, as_json: bool) -> None:
+    """What a command says of a run that is drawn; as JSON, notes and the page's path go to stderr."""
+    if as_json:
+        print_json(report.to_json())
+        print(*note, folder / PAGE, sep="\n", file=sys.stderr)
+    else:
+        show_report(report, folder, details=details, note=note)
 
 
 def print_report(

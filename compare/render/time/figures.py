@@ -7,12 +7,11 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from compare.render.figures import INK, STYLE, draw_heading, heading_inches, save_figure
+from compare.render.figures import INK, open_figure, save_figure
 from compare.render.palette import COMPUTE, COPIES, IDLE, UNCLEAR, VERDICTS
 from compare.render.picture import Drawing, Picture
 from compare.render.time import network_figures
@@ -68,12 +67,10 @@ def draw_exposed(phase: str, timings: Sequence[ProgramTiming]) -> Picture:
     """A bar for each program: compute, exposed communication by verdict, and idle time of a step."""
     groups = by_group(timings)
     heights, sources = [0.34 * len(group) for group in groups.values()], [timing.label for timing in timings]
-    head = heading_inches(sources)
-    tall = head + sum(heights) + 0.66 * len(heights) + 0.3
+    high = [sum(heights), 0.66 * len(heights), 0.3]
     left = 0.4 + 0.075 * max(len(_name(timing)) for timing in timings)
-    with mpl.rc_context(STYLE):
-        figure, top = Figure(figsize=(WIDE, tall)), tall - head
-        draw_heading(figure, f"{phase}: compute and exposed communication of a step", sources)
+    title = f"{phase}: compute and exposed communication of a step"
+    with open_figure(title, sources, high=high, wide=WIDE) as (figure, tall, top):
         for (source, members), height in zip(groups.items(), heights, strict=True):
             top -= 0.66 + height
             panel = figure.add_axes((left / WIDE, (top + 0.36) / tall, (WIDE - left - 0.2) / WIDE, height / tall))
@@ -113,11 +110,10 @@ def _bars(panel: Axes, timings: Sequence[ProgramTiming]) -> None:
 def draw_step(phase: str, strips: Sequence[Strip]) -> Picture:
     """One step of each default program, on one scale: for each device compute, and communication below it."""
     longest, labels = max(strip.step_ns for strip in strips), [strip.label for strip in strips]
-    heights, head = [_height(strip) * 0.0094 for strip in strips], heading_inches(labels)
-    tall = head + sum(heights) + 0.4 * len(strips) + 0.62
-    with mpl.rc_context(STYLE):
-        figure, top = Figure(figsize=(WIDE, tall)), tall - head
-        draw_heading(figure, f"{phase}: one step: compute of each device and, below it, communication", labels)
+    heights = [_height(strip) * 0.0094 for strip in strips]
+    title = f"{phase}: one step: compute of each device and, below it, communication"
+    high = [sum(heights), 0.4 * len(strips), 0.62]
+    with open_figure(title, labels, high=high, wide=WIDE) as (figure, tall, top):
         for strip, height in zip(strips, heights, strict=True):
             top -= 0.4 + height
             panel = figure.add_axes((1.75 / WIDE, (top + 0.05) / tall, (WIDE - 1.95) / WIDE, height / tall))
@@ -211,11 +207,10 @@ def _pale(colour: str, paleness: float) -> NDArray[np.float64]:
 def draw_pipeline(phase: str, piped: Sequence[tuple[ProgramTiming, PipelineTimes]]) -> Picture:
     """Which stage holds which microbatch in which tick; a tick without one is a bubble."""
     longest, labels = max(timing.times.step_ns or 1 for timing, _ in piped), [timing.label for timing, _ in piped]
-    rows, head = [_stages(pipeline) for _, pipeline in piped], heading_inches(labels)
-    tall = head + sum(0.3 * count + 0.62 for count in rows) + 0.05
-    with mpl.rc_context(STYLE):
-        figure, top = Figure(figsize=(WIDE, tall)), tall - head
-        draw_heading(figure, f"{phase}: the microbatch that each stage holds in each tick", labels)
+    rows = [_stages(pipeline) for _, pipeline in piped]
+    title = f"{phase}: the microbatch that each stage holds in each tick"
+    high = [sum(0.3 * count + 0.62 for count in rows), 0.05]
+    with open_figure(title, labels, high=high, wide=WIDE) as (figure, tall, top):
         for (timing, pipeline), count in zip(piped, rows, strict=True):
             top -= 0.62 + 0.3 * count
             panel = figure.add_axes((0.9 / WIDE, (top + 0.36) / tall, (WIDE - 1.1) / WIDE, 0.3 * count / tall))

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from compare.render.plain_table import plain_table
 from compare.render.terminal import console, text_width, wrap_prose
 from compare.render.units import UNKNOWN, axes_text, bytes_text, count_text, joules_text, time_text, watts_text
 from compare.report.model.power import MeasuredEnergy, MeasuredPower, Meter, PowerWindow
@@ -139,10 +139,8 @@ def _windows(windows: tuple[PowerWindow, ...]) -> Table:
 
 
 def _table(headings: tuple[str, ...]) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False, show_edge=False)
-    table.add_column(headings[0], overflow="fold", min_width=_NAME)  # numbers never push the names out
-    for heading in headings[1:]:
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = plain_table(headings[:1], headings[1:])
+    table.columns[0].min_width = _NAME  # numbers never push the names out
     return table
 
 

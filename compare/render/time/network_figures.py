@@ -8,12 +8,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator, SymmetricalLogLocator
 from numpy.typing import NDArray
 
-from compare.render.figures import COLOURS, INK, STYLE, draw_heading, heading_inches, save_figure
+from compare.render.figures import COLOURS, INK, open_figure, save_figure
 from compare.render.palette import UNCLEAR
 from compare.render.picture import Drawing, Picture
 from compare.render.time.timing_section import ProgramTiming
@@ -52,13 +51,9 @@ def draw_network(phase: str, timings: Sequence[ProgramTiming]) -> Picture:
     """The duty cycle of each program's axes as strips and circles, and the bytes sent over time."""
     rows = [(timing, axes) for timing in timings for axes in sorted(timing.section.volume, key=_order)]
     labels, longest = [timing.label for timing in timings], max(timing.times.step_ns or 1 for timing in timings)
-    head, high = heading_inches(labels), max(1.5, 0.23 * (len(rows) + len(timings)))
-    tall = head + high + 0.75
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDE, tall))
-        draw_heading(
-            figure, f"{phase}: when the network of each axis is active, and bytes sent so far by a device", labels
-        )
+    high = max(1.5, 0.23 * (len(rows) + len(timings)))
+    title = f"{phase}: when the network of each axis is active, and bytes sent so far by a device"
+    with open_figure(title, labels, high=[high, 0.75], wide=WIDE) as (figure, tall, _):
         low, share = 0.45 / tall, high / tall
         strip = figure.add_axes((1.75 / WIDE, low, 2.5 / WIDE, share))
         _strips(strip, rows, longest)
@@ -144,11 +139,9 @@ def draw_intervals(phase: str, timings: Sequence[ProgramTiming]) -> Picture:
     rows.sort(key=lambda entry: (entry[2].from_axes != entry[2].to_axes, entry[2].from_axes, entry[2].to_axes))
     pairs = list(dict.fromkeys((row.from_axes, row.to_axes) for _, _, row in rows))
     labels = [timing.label for timing in timings]
-    head, high = heading_inches(labels), max(1.9, 0.17 * len(rows) + 0.25)
-    tall = head + high + 0.7
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDE, tall))
-        draw_heading(figure, f"{phase}: how long the network rests from one communication to the next", labels)
+    high = max(1.9, 0.17 * len(rows) + 0.25)
+    title = f"{phase}: how long the network rests from one communication to the next"
+    with open_figure(title, labels, high=[high, 0.7], wide=WIDE) as (figure, tall, _):
         panel = figure.add_axes((0.55 / WIDE, 0.4 / tall, 2.9 / WIDE, high / tall))
         for index, _, row in rows:
             curve = np.array(row.quantiles_ns, dtype=np.float64)
@@ -206,7 +199,7 @@ def draw_routes(phase: str, timings: Sequence[ProgramTiming], *, num_devices: in
         [f"routes of the model; {timing.label}" for timing in timings],
     )
     panels = list(dict.fromkeys(axes for table in tables for axes in table))
-    gap, head = max(2, num_devices // 4), heading_inches(labels)
+    gap = max(2, num_devices // 4)
     pitch, nothing = num_devices + gap, np.zeros((num_devices, num_devices))
     image = np.zeros((pitch * len(timings), pitch * len(panels)))
     for row, table in enumerate(tables):
@@ -215,10 +208,8 @@ def draw_routes(phase: str, timings: Sequence[ProgramTiming], *, num_devices: in
             block = tuple(slice(first, first + num_devices) for first in corner)
             image[block] = table.get(axes, nothing)
     wide, high = WIDE - 1.7, (WIDE - 1.7) / image.shape[1] * image.shape[0]
-    tall = head + high + 0.5
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDE, tall))
-        draw_heading(figure, f"{phase}: bytes from chip to neighbouring chip in a step", labels)
+    title = f"{phase}: bytes from chip to neighbouring chip in a step"
+    with open_figure(title, labels, high=[high, 0.5], wide=WIDE) as (figure, tall, _):
         panel = figure.add_axes((0.6 / WIDE, 0.4 / tall, wide / WIDE, high / tall))
         norm = LogNorm(vmin=max(image.max() / 1e6, 1.0), vmax=max(image.max(), 10.0), clip=True)
         panel.imshow(np.ma.masked_equal(image, 0), cmap=COLOURS, norm=norm, interpolation="nearest", aspect="auto")

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 
 import pandas as pd
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from compare.render.plain_table import plain_table
 from compare.render.terminal import console, text_width, wrap_prose
 from compare.render.time.measured_power import print_power
 from compare.render.units import UNKNOWN, axes_text, bytes_text, count_text, time_text
@@ -109,11 +109,7 @@ def _step_bars(times: Times) -> Iterator[Text]:
 
 
 def _table(rows: pd.DataFrame) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False, show_edge=False)
-    table.add_column("over")
-    table.add_column("collective", overflow="fold")
-    for heading in _COLUMNS:
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = plain_table(("over", "collective"), _COLUMNS)
     for row in rows.sort_values(["exposed_ns", "communication_ns"], ascending=False).to_dict("records"):
         amounts = [time_text(_known(row[name])) for name in ("communication_ns", "exposed_ns", "hidden_ns", "wait_ns")]
         payload = bytes_text(_known(row["payload_bytes"]))

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from compare.metrics.source_places import shorten
+from compare.render.plain_table import plain_table
 from compare.render.terminal import console, text_width, wrap_prose
 from compare.render.units import UNKNOWN, axes_text, bytes_text, count_text, percent_text, time_text
 from compare.report.model.timing import Number
@@ -43,7 +43,7 @@ def print_programs(programs: Sequence[ProgramTimes], *, step: str = "", out: Con
 
 def _overview(programs: Sequence[ProgramTimes], names: dict[str, str]) -> Table:
     copies = any(program.per_execution.copy_wait_ns is not None for program in programs)
-    table = _table(("program",), ("runs", "time", "share", "compute", *(["copies"] * copies), "exposed", "idle"))
+    table = plain_table(("program",), ("runs", "time", "share", "compute", *(["copies"] * copies), "exposed", "idle"))
     shown = [program for index, program in enumerate(programs) if index < _MOST_PROGRAMS or program.communication]
     for program in shown:
         times = program.per_execution
@@ -93,7 +93,7 @@ def _print_program(program: ProgramTimes, name: str, out: Console) -> None:
 
 
 def _places(title: str, places: Sequence[PlaceTimes]) -> Table:
-    table = _table((f"by {title}", "kind of time"), ("count", "payload", "time", "exposed"))
+    table = plain_table((f"by {title}", "kind of time"), ("count", "payload", "time", "exposed"))
     rows = [place for index, place in enumerate(places) if index < _MOST_PLACES or place.role == "communication"]
     shown = rows[: 2 * _MOST_PLACES]
     for place in shown:
@@ -116,7 +116,7 @@ def _operations(title: str, operations: Sequence[TraceOperation], step_ns: Numbe
     sources = [operation.source if operation.source != "?" else operation.part for operation in operations]
     has_source = any(source != "?" for source in sources)
     words = (f"longest: {title}", way, *(["source line"] * has_source))
-    table = _table(words, ("count", "time", "share", *columns))
+    table = plain_table(words, ("count", "time", "share", *columns))
     for operation, source in zip(operations, sources, strict=True):
         more = f" + {operation.instructions - 1} more" if operation.instructions > 1 else ""
         kind = operation.moves if role != "compute" else operation.category
@@ -136,12 +136,3 @@ def _operations(title: str, operations: Sequence[TraceOperation], step_ns: Numbe
 def _fit(name: str) -> str:
     name = plain(name)
     return name if len(name) <= _NAME else f"{name[: _NAME // 2 - 1]}…{name[-_NAME // 2 :]}"
-
-
-def _table(words: Sequence[str], numbers: Sequence[str]) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False, show_edge=False)
-    for heading in words:
-        table.add_column(heading, overflow="fold")
-    for heading in numbers:
-        table.add_column(heading, justify="right", no_wrap=True)
-    return table

@@ -67,6 +67,11 @@ class JudgedRun:
         """
         return build_timelines(self.programs, folder=self.run.folder, chip=chip)
 
+    def find(self, arm: str, phase: str, cell: str) -> JudgedProgram | None:
+        """The program, if it was read."""
+        key = arm, phase, cell
+        return next((each for each in self.programs if each.result.key == key and each.module is not None), None)
+
     def report(self) -> Report:
         """The report without times."""
         return build_report(self.run.case, self.programs, titles=self.run.titles)

@@ -3,10 +3,10 @@
 import subprocess
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from compare.report.model.codec import JsonObject
+from meshes.process.packages import installed_version
 
 MADE_BY = "made_by"
 """Key in case.json."""
@@ -17,9 +17,8 @@ def describe_maker(root: Path) -> JsonObject:
 
     None where unknown.  A commit with changes that are not committed ends in `-dirty`.
     """
-    return {
-        "wirediff": _version(), "wirediff_commit": read_commit(root), "date": datetime.now(UTC).date().isoformat()
-    }  # fmt: skip
+    installed, date = installed_version("wirediff") or None, datetime.now(UTC).date().isoformat()
+    return {"wirediff": installed, "wirediff_commit": read_commit(root), "date": date}
 
 
 @cache
@@ -33,10 +32,3 @@ def read_commit(root: Path) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() or None
-
-
-def _version() -> str | None:
-    try:
-        return version("wirediff")
-    except PackageNotFoundError:
-        return None

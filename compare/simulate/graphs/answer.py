@@ -1,6 +1,5 @@
-"""Answer `compare.simulate FOLDER`: read or expand the graphs, play them, print."""
+"""Answer `compare.simulate FOLDER`: read or expand the graphs, and play them."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,22 +19,41 @@ from compare.network.engine.play import play
 from compare.network.graph.expand import expand_program
 from compare.network.graph.graph import COMPUTE, Graph
 from compare.network.machines.machine import Machine
-from compare.network.machines.machine_file import read_machine
-from compare.network.machines.tpu import astra_sim_machine, describe_rings, tpu_machine
+from compare.network.machines.machine_file import find_machine
 from compare.network.programs.simulation import list_exposed
 from compare.network.programs.timeline import show_timeline
 from compare.render.units import time_text
 from compare.report.programs import JudgedProgram, judge_programs, list_failures
 from compare.run.folder.chip import find_chip
 from compare.run.folder.load_run import read_run
+from compare.run.folder.replace_folder import CASE
 from compare.schedule.hardware import Hardware, describe_times
-from compare.simulate.graphs.request import GraphRequest
 from compare.simulate.text import describe_machine
 from compare.timeline.errors import TimingError
-from meshes.devices.chip import Chip
-from meshes.devices.topology import Topology
 from meshes.process import atomic_files
-from meshes.process.one_line import complain_of, log_note
+from meshes.process.one_line import log_note
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphRequest:
+    """Programs, a machine, and by whose rules they run."""
+
+    path: Path
+    machine: str | None
+    """A file or a name; `None`: what stands beside the trace, or what the programs were compiled for."""
+    as_astra_sim: bool
+    aware: bool
+    words: tuple[str, str, str]
+    """Arm, phase and cell of a run's programs; "" for any."""
+    chip: Path | None
+    """What a run's chips are taken for; `None`: what the run keeps, or the generation's."""
+    out: Path | None
+    """Of a trace on our own engine: a timeline for Perfetto."""
+    json: bool
+
+    @property
+    def is_run(self) -> bool:
+        return (self.path / CASE).is_file()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,41 +74,31 @@ class Subject:
     """Of ASTRA-sim."""
 
 
-def answer_graphs(request: GraphRequest) -> int:
-    """0: every graph ran to its end; 1: some programs of the run could not be read."""
-    failures: tuple[str, ...] = ()
-    subjects: Iterable[Subject]
-    if request.is_run:
-        programs = judge_selected(request)
-        failures = list_failures(program.result for program in programs)
-        subjects = list_run(request, programs)
-    else:
-        subjects = [read_subject(request)]
-    answers: list[dict[str, object]] = []
-    for subject in subjects:
-        if not answers:
-            _note_rings(request)
-        answer, line = _by_astra_sim(subject, request) if request.as_astra_sim else _by_engine(subject, request)
-        answers.append({"program": subject.name} | answer)
-        if not request.json:
-            print(line)
-            machine = describe_machine(count_in_ns(subject.machine, subject.tick_ps))
-            print(f"machine: {machine}{subject.compute and f'; compute {subject.compute}'}")
-    if request.json:
-        print(json.dumps({"programs": answers} if request.is_run else answers[0]))
-    elif request.out is not None:
-        print(request.out)
-    return complain_of(failures)
+def find_subjects(request: GraphRequest) -> tuple[Iterable[Subject], tuple[str, ...]]:
+    """The graphs, each read or expanded as it comes, and a line for each program of a run that could not be read."""
+    if not request.is_run:
+        return [_read_subject(request)], ()
+    run = read_run(request.path)
+    programs = judge_programs(run.case, run.select(request.words))
+    return _list_run(request, programs), list_failures(program.result for program in programs)
 
 
-def _note_rings(request: GraphRequest) -> None:
-    """Say once that ASTRA-sim's machine is another than the slice; of a trace, its own settings say what it is."""
-    name = request.machine or (read_run(request.path).case.topology.name if request.is_run else "")
-    if request.as_astra_sim and name and not name.endswith(".toml") and (note := describe_rings(name)):
-        log_note(note)
+def name_machine(request: GraphRequest) -> str:
+    """A file, or a slice; of a trace, whose own settings say what it is, empty."""
+    return request.machine or (read_run(request.path).case.topology.name if request.is_run else "")
 
 
-def read_subject(request: GraphRequest) -> Subject:
+def answer_subject(subject: Subject, request: GraphRequest) -> tuple[dict[str, object], str]:
+    """What it takes, as JSON and in words.  Raises `TimingError` with the trace's folder; writes `--out`."""
+    return _by_astra_sim(subject) if request.as_astra_sim else _by_engine(subject, request)
+
+
+def describe_subject(subject: Subject) -> str:
+    machine = describe_machine(count_in_ns(subject.machine, subject.tick_ps))
+    return f"machine: {machine}{subject.compute and f'; compute {subject.compute}'}"
+
+
+def _read_subject(request: GraphRequest) -> Subject:
     """The trace of a folder.  `TimingError` for what is no trace, and as astra-sim for what it cannot play."""
     folder = read_folder(request.path)
     settings = _read_settings(request, len(folder.files))
@@ -113,7 +121,7 @@ def _read_settings(request: GraphRequest, num_ranks: int) -> Settings:
     """Those beside the trace, in its ticks; of `--machine` a machine alone, in ns."""
     if request.machine is None:
         return read_settings(request.path, num_ranks=num_ranks)
-    machine = _find_machine(request.machine, as_astra_sim=request.as_astra_sim)
+    machine = find_machine(request.machine, as_astra_sim=request.as_astra_sim)
     if machine.num_ranks != num_ranks:
         raise TimingError(
             f"{request.machine}: its dims multiply to {machine.num_ranks:,} ranks, and {request.path} has {num_ranks:,}"
@@ -146,19 +154,7 @@ def _check_trace(request: GraphRequest, trace: Trace, settings: Settings) -> Non
                 )
 
 
-def _find_machine(word: str, *, as_astra_sim: bool, chip: Chip | None = None) -> Machine:
-    if word.endswith(".toml"):
-        return read_machine(Path(word), chip)
-    return (astra_sim_machine if as_astra_sim else tpu_machine)(word, chip=chip)
-
-
-def judge_selected(request: GraphRequest) -> list[JudgedProgram]:
-    """The programs of a run that have the words of the request, also those that failed."""
-    run = read_run(request.path)
-    return judge_programs(run.case, run.select(request.words))
-
-
-def list_run(request: GraphRequest, programs: Sequence[JudgedProgram]) -> Iterator[Subject]:
+def _list_run(request: GraphRequest, programs: Sequence[JudgedProgram]) -> Iterator[Subject]:
     """Those of a run's programs that were compiled for TPUs, as they are exported."""
     played = 0
     for program in programs:
@@ -170,7 +166,10 @@ def list_run(request: GraphRequest, programs: Sequence[JudgedProgram]) -> Iterat
             continue
         topology = program.case.topology
         chip = find_chip(request.path, topology.generation, request.chip)
-        machine = _machine_of_run(request.machine, topology, chip)
+        if request.machine is None:
+            machine = export_machine(topology, chip=chip)
+        else:
+            machine = find_machine(request.machine, chip=chip, as_astra_sim=True)
         hardware = Hardware.of(chip)
         graph = expand_program(program.module, program.rows, program.case.plan, name=name, hardware=hardware)
         played += 1
@@ -185,14 +184,7 @@ def list_run(request: GraphRequest, programs: Sequence[JudgedProgram]) -> Iterat
         raise TimingError("; ".join([f"{request.path} has no program {words} that was compiled for TPUs", *failures]))
 
 
-def _machine_of_run(word: str | None, topology: Topology, chip: Chip) -> Machine:
-    """chip: the topology's."""
-    if word is None:
-        return export_machine(topology, chip=chip)
-    return _find_machine(word, as_astra_sim=True, chip=chip)
-
-
-def _by_astra_sim(subject: Subject, request: GraphRequest) -> tuple[dict[str, object], str]:
+def _by_astra_sim(subject: Subject) -> tuple[dict[str, object], str]:
     played = play_graph(
         subject.graph, subject.machine, tick_ps=subject.tick_ps, unnamed=subject.unnamed, options=subject.options
     )
@@ -213,7 +205,6 @@ def _by_astra_sim(subject: Subject, request: GraphRequest) -> tuple[dict[str, ob
 
 
 def _by_engine(subject: Subject, request: GraphRequest) -> tuple[dict[str, object], str]:
-    """Raises `TimingError` with the trace's folder; writes `--out`."""
     try:
         played = play(Plan.of(subject.graph, subject.machine), subject.machine, eager=subject.eager)
     except TimingError as error:

@@ -4,20 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log2
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from compare.render.figures import INK, STYLE, draw_heading, heading_inches, save_figure
-from compare.render.palette import UNCLEAR, VERDICTS
+from compare.render.figures import INK, draw_legend, open_figure, save_figure
+from compare.render.palette import UNCLEAR, VERDICTS, arm_style
 from compare.render.picture import Picture
 from compare.render.units import time_text
 from compare.simulate.what_if.request import MACHINE, Sweep
 from compare.simulate.what_if.result import SubjectResult
 
-ARMS = (("#147a70", "o"), ("#b8442c", "s"), ("#6a56a5", "^"))
-"""Colour and marker of the first arm, the second …; no colour is a verdict's."""
 _WIDE, _ROW = 8.6, 2.3
 """Inches."""
 _LONG = 28
@@ -52,15 +48,12 @@ def draw_sweep(sweep: Sweep, results: Sequence[SubjectResult]) -> Picture:
     on = "" if sweep.word == MACHINE else f" on {results[0].machine}"
     slices = ", ".join(dict.fromkeys(each.subject.modelled_for for each in results))
     notes = [f"Simulated{on}, not measured; compute as modelled for {slices}; mean over devices"]
-    head = heading_inches(notes)
     layout = _Layout.of(sweep, 1 + len(arms))
-    tall = head + layout.row * len(phases) + 0.35
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(_WIDE, tall))
-        draw_heading(figure, f"Step time and exposed communication: {sweep.what}", notes)
+    title, high = f"Step time and exposed communication: {sweep.what}", [layout.row * len(phases), 0.35]
+    with open_figure(title, notes, high=high, wide=_WIDE) as (figure, tall, top):
         for row, phase in enumerate(phases):
             of_phase = [each for each in results if each.subject.phase == phase]
-            bottom = (tall - head - layout.row * (row + 1) + 0.55) / tall
+            bottom = (top - layout.row * (row + 1) + 0.55) / tall
             size = ((layout.wide - 0.85) / _WIDE, (layout.row - 0.95) / tall)
             most = max(outcome.total_exposed_ns for each in of_phase for _, outcome in each.sweep)
             panel = figure.add_axes(((layout.label + 0.72) / _WIDE, bottom, *size))
@@ -74,9 +67,7 @@ def draw_sweep(sweep: Sweep, results: Sequence[SubjectResult]) -> Picture:
                 _finish(panel, sweep, f"{each.subject.title}: exposed")
                 if sweep.is_list:
                     panel.set_yticklabels([])
-        handles = {label: handle for panel in figure.axes for handle, label in zip(*panel.get_legend_handles_labels(),
-                                                                                   strict=True)}  # fmt: skip
-        figure.legend(list(handles.values()), list(handles), loc="lower center", ncols=6, frameon=False)
+        draw_legend(figure, ncols=6)
         caption = f"Simulated, not measured: step time and exposed communication by verdict: {sweep.what}"
         return save_figure("what-if", caption, figure)
 
@@ -93,7 +84,7 @@ def _places(sweep: Sweep) -> list[float]:
 
 def _draw_steps(panel: Axes, sweep: Sweep, results: Sequence[SubjectResult], arms: Sequence[str]) -> None:
     for each in results:
-        colour, marker = ARMS[arms.index(each.subject.arm) % len(ARMS)]
+        colour, marker, _ = arm_style(arms.index(each.subject.arm))
         steps = [outcome.step_ns for _, outcome in each.sweep]
         if sweep.is_list:
             panel.plot(steps, _places(sweep), color=colour, marker=marker, linestyle="none", label=each.subject.title)

@@ -8,7 +8,7 @@ from compare.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS, verdict_shares
 from compare.network.graph.graph import COMPUTE
 from compare.network.programs.simulation import Program, Simulation, list_exposed
 from compare.report.model.program import ProgramReport
-from compare.report.programs import JudgedProgram, list_failures
+from compare.report.programs import list_unread
 from compare.run.folder.chip import find_chip
 from compare.run.folder.load_run import JudgedRun, judge_run, read_run
 from compare.run.folder.replace_folder import CASE
@@ -53,15 +53,6 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subjects:
-    """The programs of a run."""
-
-    programs: tuple[Subject, ...]
-    failures: tuple[str, ...] = ()
-    """A line for each compiled program of the run that could not be read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """One program on one machine; ns of a rank's step, mean over ranks."""
 
@@ -82,8 +73,10 @@ class Outcome:
         return sum(self.exposed_ns[verdict] for verdict in AVOIDABLE)
 
 
-def load_subjects(folder: Path, *, chip: Path | None = None) -> Subjects:
-    """The default programs of a run folder.  `TimingError` where none can be simulated.
+def load_subjects(folder: Path, *, chip: Path | None = None) -> tuple[list[Subject], tuple[str, ...]]:
+    """The default programs of a run folder, and a line for each compiled program that could not be read.
+
+    `TimingError` where none can be simulated.
 
     chip: a user's file instead of the one that the folder keeps.
     """
@@ -93,46 +86,35 @@ def load_subjects(folder: Path, *, chip: Path | None = None) -> Subjects:
     known = find_chip(folder, run.case.topology.generation, chip)
     judged = judge_run(run)
     report = judged.report()
-    by_key = {program.result.key: program for program in judged.programs}
     subjects = []
     for phase, entry in report.phases.items():
         for arm, programs in entry.arms.items():
-            subject = _subject(judged, by_key, phase, programs.default, arm, known)
+            subject = _subject(judged, arm, phase, programs.default, known)
             if subject is None:
                 continue
             cell = entry.compared_cells.get(arm)
             if cell is not None:
                 compared = programs.cell(cell)
                 if compared.totals is not None and compared.totals.framework_induced is not None:
-                    other = subject if cell == subject.cell else _subject(judged, by_key, phase, compared, arm, known)
+                    other = subject if cell == subject.cell else _subject(judged, arm, phase, compared, known)
                     subject = replace(subject, compared=other)
             subjects.append(subject)
-    failures = list_failures(program.result for program in judged.programs if not program.result.executed)
+    unread = list_unread(judged.programs)
     if not subjects:
-        raise TimingError("; ".join([f"{folder} has no compiled program that can be simulated", *failures]))
-    return Subjects(programs=tuple(subjects), failures=failures)
+        raise TimingError("; ".join([f"{folder} has no compiled program that can be simulated", *unread]))
+    return subjects, unread
 
 
-def _subject(
-    judged: JudgedRun, by_key: Mapping[tuple[str, str, str], JudgedProgram], phase: str, report: ProgramReport,
-    arm: str, chip: Chip,
-) -> Subject | None:  # fmt: skip
-    program = by_key.get((arm, phase, report.cell))
+def _subject(judged: JudgedRun, arm: str, phase: str, report: ProgramReport, chip: Chip) -> Subject | None:
+    program = judged.find(arm, phase, report.cell)
     if program is None or program.module is None:
         return None
     table = verdict_shares(report.collectives).set_index("collective")[list(VERDICTS)]
     return Subject(
-        arm=arm,
-        title=judged.run.titles.get(arm, arm),
-        phase=phase,
-        cell=report.cell,
-        topology=program.case.topology.name,
-        chip=chip,
+        arm=arm, title=judged.run.titles.get(arm, arm), phase=phase, cell=report.cell,
+        topology=program.case.topology.name, chip=chip,
         program=Program.of(
-            program.module,
-            program.rows,
-            program.case.plan,
-            name="/".join(program.result.key),
+            program.module, program.rows, program.case.plan, name="/".join(program.result.key),
             hardware=Hardware.of(chip),
         ),
         shares={
@@ -141,7 +123,7 @@ def _subject(
             if row.notna().all()
         },
         places={row.name: (row.scope, row.axes) for row in report.collectives},
-    )
+    )  # fmt: skip
 
 
 def simulate_subject(subject: Subject, simulation: Simulation) -> Outcome:

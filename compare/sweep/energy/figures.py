@@ -5,26 +5,23 @@ Everything is modelled: watts and joules carry their ranges.  Legible in grey: m
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Literal
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from compare.render.figures import COLOURS, INK, STYLE, draw_heading, heading_inches, save_figure
-from compare.render.palette import COMPUTE, IDLE, UNCLEAR
+from compare.render.figures import COLOURS, INK, draw_legend, open_figure, save_figure
+from compare.render.palette import COMPUTE, IDLE, UNCLEAR, arm_style
 from compare.render.picture import Picture
 from compare.sweep.energy.kernels import CLASSES
 from compare.sweep.energy.lines import SAME, UNFIT, EnergyLine
 from compare.sweep.summary import ChipRow, EnergySummary
 from compare.timeline.arrays import Floats
 
-ARMS = (("#147a70", "o"), ("#b8442c", "s"), ("#6a56a5", "^"), ("#5d6673", "D"))
-"""Colour and marker of the first arm, the second …, as in the sweep's other figure."""
 MODELLED = "Modelled, not measured (docs/energy.md)"
 RANGES = f"{MODELLED}; lines are the ranges of the coefficients; watts are of one chip; no peak below 2 ms"
 
@@ -78,8 +75,10 @@ def draw_layouts(lines: Sequence[EnergyLine], *, name: str, title: str) -> Pictu
     )  # fmt: skip
     arms = list(dict.fromkeys(line.title for line in lines if line.energy))
     layouts = list(dict.fromkeys(line.layout for line in lines))
-    with mpl.rc_context(STYLE):
-        figure, panels = _rows_figure(len(layouts), columns, f"Energy by layout: {title}", layouts, source=RANGES)
+    with _open_rows([heading for heading, _ in columns], f"Energy by layout: {title}", layouts, source=RANGES) as (
+        figure,
+        panels,
+    ):
         for number, (panel, (heading, value)) in enumerate(zip(panels, columns, strict=True)):
             for line in lines:
                 row = layouts.index(line.layout)
@@ -98,8 +97,7 @@ def draw_layouts(lines: Sequence[EnergyLine], *, name: str, title: str) -> Pictu
             panel.xaxis.set_major_locator(MaxNLocator(3))
             if heading in ("tokens/s", PER_TOKEN):
                 panel.xaxis.set_major_formatter(EngFormatter(sep=""))
-            panel.set_title(heading, loc="left", fontsize=8.5)
-        _legend(figure, panels)
+        draw_legend(figure, ncols=6, fontsize=8)
         return save_figure(name, f"Throughput, energy, power and exposed time by layout, modelled: {title}", figure)
 
 
@@ -113,18 +111,14 @@ def draw_microbatches(curves: Sequence[Sequence[EnergyLine]], *, name: str, titl
     )
     arms = list(dict.fromkeys(line.title for curve in curves for line in curve))
     meshes = list(dict.fromkeys(line.mesh for curve in curves for line in curve))
-    with mpl.rc_context(STYLE):
-        source = f"{MODELLED}; bars are the ranges of the coefficients"
-        head = heading_inches([source])
-        tall = head + 3.1
-        figure = Figure(figsize=(_WIDE, tall))
-        draw_heading(figure, f"Energy by microbatches: {title}", [source])
+    source, words = f"{MODELLED}; bars are the ranges of the coefficients", f"Energy by microbatches: {title}"
+    with open_figure(words, [source], high=[3.1], wide=_WIDE) as (figure, tall, high):
         for number, (heading, value) in enumerate(columns):
             wide = (_WIDE - 0.6) / len(columns)
-            place = ((0.55 + number * wide) / _WIDE, 0.85 / tall, (wide - 0.62) / _WIDE, (tall - head - 1.3) / tall)
+            place = ((0.55 + number * wide) / _WIDE, 0.85 / tall, (wide - 0.62) / _WIDE, (high - 1.3) / tall)
             panel = figure.add_axes(place)
             for curve in curves:
-                colour, marker = ARMS[arms.index(curve[0].title) % len(ARMS)]
+                colour, marker, _ = arm_style(arms.index(curve[0].title))
                 style = ("-", "--", ":", "-.")[meshes.index(curve[0].mesh) % 4]
                 # Side by side where there are bars.
                 shift = 2 ** (0.15 * (arms.index(curve[0].title) - (len(arms) - 1) / 2)) if heading == PER_TOKEN else 1
@@ -144,7 +138,7 @@ def draw_microbatches(curves: Sequence[Sequence[EnergyLine]], *, name: str, titl
                 panel.yaxis.set_major_formatter(EngFormatter(sep=""))
             panel.set_xlabel("microbatches")
             panel.set_title(heading, loc="left", fontsize=8.5)
-        _legend(figure, figure.axes)
+        draw_legend(figure, ncols=6, fontsize=8)
         return save_figure(name, f"Energy by the number of microbatches, modelled: {title}", figure)
 
 
@@ -156,9 +150,8 @@ def draw_options(lines: Sequence[EnergyLine], *, name: str, title: str) -> Pictu
     rows = list(dict.fromkeys(f"{line.layout}: {line.option}" for line in shown))
     arms = list(dict.fromkeys(line.title for line in shown))
     columns = (("step time ÷ default", "step_ns"), ("J per token ÷ default", "per_token_j"))
-    with mpl.rc_context(STYLE):
-        figure, panels = _rows_figure(len(rows), columns, f"Compiler options: {title}", rows)
-        for panel, (heading, field) in zip(panels, columns, strict=True):
+    with _open_rows([heading for heading, _ in columns], f"Compiler options: {title}", rows) as (figure, panels):
+        for panel, (_, field) in zip(panels, columns, strict=True):
             panel.axvline(1, color=INK, linewidth=1, linestyle=(0, (4, 2)))
             for line in shown:
                 other = base[line.layout, line.arm]
@@ -171,7 +164,7 @@ def draw_options(lines: Sequence[EnergyLine], *, name: str, title: str) -> Pictu
                 )
                 row = rows.index(f"{line.layout}: {line.option}")
                 at = row + (arms.index(line.title) - (len(arms) - 1) / 2) * 0.3
-                colour, marker = ARMS[arms.index(line.title) % len(ARMS)]
+                colour, marker, _ = arm_style(arms.index(line.title))
                 panel.plot([1, ratio], [at, at], color=colour, linewidth=1.6)
                 inside = "white" if line.is_same else colour
                 panel.plot([ratio], [at], marker, color=colour, markersize=5, markerfacecolor=inside)
@@ -179,8 +172,7 @@ def draw_options(lines: Sequence[EnergyLine], *, name: str, title: str) -> Pictu
                 words = SAME if line.is_same else f"{ratio:.3f}"
                 panel.annotate(words, (ratio, at), (6, 0), textcoords="offset points", va="center", fontsize=7)
             panel.margins(x=0.25)
-            panel.set_title(heading, loc="left", fontsize=8.5)
-        _legend(figure, panels)
+        draw_legend(figure, ncols=6, fontsize=8)
         caption = f"Step time and energy under {len(options)} compiler options, each compiled anew, modelled: {title}"
         return save_figure(name, caption, figure)
 
@@ -193,10 +185,7 @@ def draw_kernels(lines: Sequence[EnergyLine], *, name: str, title: str) -> Pictu
         "Each HLO operation is in one class; of communication only what is exposed: what is hidden is compute's time"
     ]
     notes += ["Options that leave the program as it is are left out"] if any(line.is_same for line in lines) else []
-    with mpl.rc_context(STYLE):
-        figure, (panel,) = _rows_figure(
-            len(shown), (("ms of a step", None),), f"Time by kernel: {title}", names, notes=notes
-        )
+    with _open_rows(["ms of a step"], f"Time by kernel: {title}", names, notes=notes) as (figure, (panel,)):
         used = [each for each in CLASSES if any(line.energy and line.energy["kernels_ns"][each] > 0 for line in shown)]
         for row, line in enumerate(shown):
             assert line.energy
@@ -208,8 +197,7 @@ def draw_kernels(lines: Sequence[EnergyLine], *, name: str, title: str) -> Pictu
                     row, length, 0.62, left, color=colour, hatch=hatch, edgecolor="white", linewidth=0.3, label=each
                 )
                 left += length
-        panel.set_title("ms of a step", loc="left", fontsize=8.5)
-        _legend(figure, [panel])
+        draw_legend(figure, ncols=6, fontsize=8)
         return save_figure(name, f"Time of a step by class of kernel, modelled: {title}", figure)
 
 
@@ -223,10 +211,11 @@ def draw_chips(lines: Sequence[EnergyLine], *, name: str, title: str) -> Picture
     )
     names = [*(f"{line.layout}, {line.title}" for line in shown), "mean"]
     widest = max(len(_chips(line)) for line in shown)
-    with mpl.rc_context(STYLE):
-        note = "A row is a layout, a column a chip; the last row: the mean of layouts of as many chips as the widest"
-        figure, panels = _rows_figure(len(names), maps, f"By chip: {title}", names, notes=[note], under=0.5, gap=0.95)
-        for panel, (heading, value, scale) in zip(panels, maps, strict=True):
+    notes = ["A row is a layout, a column a chip; the last row: the mean of layouts of as many chips as the widest"]
+    with _open_rows(
+        [heading for heading, *_ in maps], f"By chip: {title}", names, notes=notes, under=0.5, gap=0.95
+    ) as (figure, panels):
+        for panel, (_, value, scale) in zip(panels, maps, strict=True):
             table = np.full((len(names), min(widest, _MOST_CHIPS)), np.nan)
             for row, line in enumerate(shown):
                 values = _pooled(np.array([value(chip) for chip in _chips(line)]), _MOST_CHIPS)
@@ -244,7 +233,6 @@ def draw_chips(lines: Sequence[EnergyLine], *, name: str, title: str) -> Picture
             if table.size <= _MOST_WRITTEN:
                 _write(panel, table, norm)
             panel.axhline(len(names) - 1.5, color="white", linewidth=2)
-            panel.set_title(heading, loc="left", fontsize=8.5)
             panel.set_xlabel("chip")
             box = panel.get_position()
             bar = figure.add_axes((box.x1 + 0.05 / _WIDE, box.y0, 0.1 / _WIDE, box.height))
@@ -297,55 +285,29 @@ def _point(panel: Axes, value: tuple[float, float, float] | None, at: float, *, 
     if value is None:
         return
     low, middle, high = value
-    colour, marker = ARMS[arm % len(ARMS)]
+    colour, marker, _ = arm_style(arm)
     panel.plot([low, high], [at, at], color=colour, linewidth=1.4)
     panel.plot([middle], [at], marker, color=colour, markersize=5, label=label, clip_on=False)
 
 
-def _rows_figure(
-    count: int,
-    columns: Sequence[object],
-    title: str,
-    names: Sequence[str],
-    *,
-    source: str = MODELLED,
-    notes: Sequence[str] = (),
-    under: float = _UNDER,
-    gap: float = 0.3,
-) -> tuple[Figure, list[Axes]]:
-    """A figure with a row for each name, and a panel for each column."""
-    labels = [source, *notes]
-    head = heading_inches(labels)
-    tall = head + _OVER + max(count, 1) * _ROW + under + 0.25
+@contextmanager
+def _open_rows(
+    headings: Sequence[str], title: str, names: Sequence[str], *, source: str = MODELLED,
+    notes: Sequence[str] = (), under: float = _UNDER, gap: float = 0.3,
+) -> Iterator[tuple[Figure, list[Axes]]]:  # fmt: skip
+    """A figure with a row for each name, and a panel for each heading."""
+    count = max(len(names), 1)
     left = 0.3 + 0.07 * max(map(len, names), default=0)
-    wide = (_WIDE - left - 0.2) / len(columns)
-    figure = Figure(figsize=(_WIDE, tall))
-    draw_heading(figure, title, labels)
-    panels = []
-    for number in range(len(columns)):
-        place = (
-            (left + number * wide) / _WIDE,
-            (under + 0.25) / tall,
-            (wide - gap) / _WIDE,
-            max(count, 1) * _ROW / tall,
-        )
-        panel = figure.add_axes(place)
-        panel.set_ylim(max(count, 1) - 0.5, -0.5)
-        panel.set_yticks(range(count), ["" if number else word for word in names], parse_math=False)
-        panel.tick_params(labelsize=8)
-        panels.append(panel)
-    return figure, panels
-
-
-def _legend(figure: Figure, panels: Sequence[Axes]) -> None:
-    handles = dict[str, Artist]()
-    for label, handle in _labelled(panels):
-        handles.setdefault(label, handle)
-    figure.legend(list(handles.values()), list(handles), loc="lower center", ncols=min(len(handles), 6) or 1,
-                  frameon=False, fontsize=8)  # fmt: skip
-
-
-def _labelled(panels: Sequence[Axes]) -> Iterator[tuple[str, Artist]]:
-    for panel in panels:
-        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
-            yield label, handle
+    wide = (_WIDE - left - 0.2) / len(headings)
+    high = [_OVER, count * _ROW, under, 0.25]
+    with open_figure(title, [source, *notes], high=high, wide=_WIDE) as (figure, tall, _):
+        panels = []
+        for number, heading in enumerate(headings):
+            place = ((left + number * wide) / _WIDE, (under + 0.25) / tall, (wide - gap) / _WIDE, count * _ROW / tall)
+            panel = figure.add_axes(place)
+            panel.set_ylim(count - 0.5, -0.5)
+            panel.set_yticks(range(len(names)), ["" if number else word for word in names], parse_math=False)
+            panel.tick_params(labelsize=8)
+            panel.set_title(heading, loc="left", fontsize=8.5)
+            panels.append(panel)
+        yield figure, panels

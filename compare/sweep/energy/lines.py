@@ -82,12 +82,10 @@ def has_energy(sweep: Sweep) -> bool:
 
 def _line(sweep: Sweep, result: ResultRow, phase: str, program: ProgramSummary) -> EnergyLine:
     energy = program.get("energy")
-    return EnergyLine(
-        model=result["model"], mesh=result["mesh"], layout=layout_of(sweep, result), folder=result["folder"] or "",
-        phase=phase, arm=program["arm"], title=program["title"], cell=program["cell"],
-        option=option_of(program["cell"]),
-        num_devices=result["num_devices"] or 0, microbatches=result["microbatches"] or 1,
-        exposed_ns=program["modelled_exposed_ns"], step_ns=program["modelled_step_ns"], energy=energy, efficiency=None,
+    return replace(
+        _without(sweep, result), folder=result["folder"] or "", phase=phase, arm=program["arm"],
+        title=program["title"], cell=program["cell"], option=option_of(program["cell"]),
+        exposed_ns=program["modelled_exposed_ns"], step_ns=program["modelled_step_ns"], energy=energy,
         missing="" if energy else _why(program["error"] or "no modelled energy"),
         is_same=program.get("same_program", False),
     )  # fmt: skip

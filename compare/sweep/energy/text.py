@@ -2,28 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.measure import Measurement
-from rich.table import Table
 from rich.text import Text
 
+from compare.render.plain_table import plain_table
 from compare.render.terminal import console, text_width, wrap_prose
 from compare.render.units import UNKNOWN, joules_text, percent_text, time_text, watts_text
 from compare.sweep.energy.lines import SAME, EnergyLine
 from meshes.process.one_line import plain
 
 HEADINGS = (
-    "step",
-    "exposed",
-    "tokens/s",
-    "energy of a token",
-    "tokens per J",
-    "÷ best",
-    "W of a chip",
-    "peak W",
-    "in vain",
-)
+    "step", "exposed", "tokens/s", "energy of a token", "tokens per J", "÷ best", "W of a chip", "peak W", "in vain",
+)  # fmt: skip
 _SHORT = {
     "tokens/s": "tokens/s", "energy of a token": "energy of a token", "÷ best": "÷ best", "W of\na chip": "W of a chip",
     "peak\nW": "peak W", "in vain": "in vain",
@@ -70,12 +61,10 @@ def print_energy(lines: Sequence[EnergyLine], *, out: Console | None = None) -> 
     """
     out = out or console()
     width = text_width(out)
-    table = Table(box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False, show_edge=False)
+    table = plain_table(("layout", "phase", "program"), [*_SHORT], vertical="bottom")
+    for column in table.columns:
+        column.no_wrap = True
     models = len({line.model for line in lines}) > 1
-    for heading in ("layout", "phase", "program"):
-        table.add_column(heading, no_wrap=True, vertical="bottom")
-    for heading in _SHORT:
-        table.add_column(heading, justify="right", no_wrap=True, vertical="bottom")
     before = ""
     for line in lines:
         if line.energy is None:

@@ -45,7 +45,7 @@ class CaseRequest(TypedDict):
     timeout_s: float
     no_cache: bool
     before: str
-    """The folder where an earlier run of the same case may be."""
+    """The folder where an earlier run of the same case may be, whose measurements are kept."""
     pages: bool
     """Whether its page and figures are drawn."""
     chip: str | None
@@ -61,21 +61,6 @@ class CaseResult(TypedDict):
     """Whether any program was."""
     complete: bool
     """Whether every program was, but for witnesses that refused the case."""
-
-
-def make_request(
-    case: Case, *, arms: Sequence[str], controls: Sequence[str], timeout_s: float, no_cache: bool, before: Path,
-    pages: bool = True, witnesses: Sequence[str] = (), chip: str | None = None,
-) -> CaseRequest:  # fmt: skip
-    """The request of a worker.
-
-    before: where an earlier run of the case may be, whose measurements are kept.  pages: draw its page and figures.
-    """
-    return {
-        "case": case.to_dict(), "arms": list(arms), "controls": list(controls), "witnesses": list(witnesses),
-        "timeout_s": timeout_s, "no_cache": no_cache, "before": str(before), "pages": pages,
-        "chip": chip,
-    }  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -2,30 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 
-import matplotlib as mpl
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from compare.render.figures import INK, STYLE, draw_heading, heading_inches, save_figure
-from compare.render.palette import UNCLEAR
+from compare.render.figures import INK, draw_legend, open_figure, save_figure
+from compare.render.palette import UNCLEAR, arm_style
 from compare.render.picture import Picture
 from compare.render.report.missing_notes import mark_ratio
 from compare.render.units import bytes_text, list_text, ratio_text
 from compare.sweep.render.lines import case_lines, footnotes, is_short, label
 from compare.sweep.summary import ResultRow, Sweep
 
-ARMS = (("#147a70", "o"), ("#b8442c", "s"), ("#6a56a5", "^"), ("#5d6673", "D"))
-"""Colour and marker of the first arm, the second …; no colour is a verdict's."""
-
 _BELOW = 0.995
 """A ratio below this is not shown as 1."""
 
 LOG_FROM = 6.0
+"""Where a ratio is larger, the axis is logarithmic."""
 _MOST_RATIO = 1e12
 """Of an axis: a file that somebody else wrote may say any number."""
-"""Where a ratio is larger, the axis is logarithmic."""
 
 _WIDE, _ROW, _OVER, _UNDER = 8.6, 0.34, 0.5, 0.42
 """Inches: of the figure, of a mesh, above and below a panel."""
@@ -40,16 +34,11 @@ def draw_ratios(sweep: Sweep) -> Picture:
     phases = list(dict.fromkeys(phase for result in results for phase in result["phases"])) or ["no phase"]
     rows = {model: [result for result in results if result["model"] == model] for model in models}
     notes = [_COUNTED, *footnotes(case_lines(sweep))]
-    head = heading_inches(notes)
-    tall = head + sum(len(row) * _ROW + _OVER + _UNDER for row in rows.values()) + 0.35
+    high = [sum(len(row) * _ROW + _OVER + _UNDER for row in rows.values()), 0.35]
     names = {id(result): label(sweep, result) for result in results}
     left = min(_WIDE / 2, 0.35 + 0.078 * max(map(len, names.values()), default=0))
     wide = (_WIDE - left - 0.75 * len(phases)) / len(phases)
-    with mpl.rc_context(STYLE):
-        # Places are given in inches: measuring every text to find them costs seconds.
-        figure = Figure(figsize=(_WIDE, tall))
-        draw_heading(figure, "Emitted ÷ inherent bytes, by mesh", notes)
-        top = tall - head
+    with open_figure("Emitted ÷ inherent bytes, by mesh", notes, high=high, wide=_WIDE) as (figure, tall, top):
         for model, model_results in rows.items():
             height = len(model_results) * _ROW
             top -= _OVER + height
@@ -64,8 +53,7 @@ def draw_ratios(sweep: Sweep) -> Picture:
                 )
                 panel.set_title(f"{model}, {phase}", loc="left", parse_math=False)
             top -= _UNDER
-        handles, labels = _legend(figure.axes)
-        figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False)
+        draw_legend(figure, ncols=4)
         caption = f"Compiled, not measured: emitted ÷ inherent bytes of one step, by mesh, of {list_text(models)}"
         return save_figure("sweep", caption, figure)
 
@@ -97,7 +85,7 @@ def _panel(panel: Axes, results: Sequence[ResultRow], phase: str, *, arms: Mappi
 def _mark(panel: Axes, place: float, ratio: float | None, words: str, *, number: int = 0, label: str = "") -> None:
     """The ratio of one arm, or in words why there is none."""
     if ratio is not None:
-        colour, marker = ARMS[number % len(ARMS)]
+        colour, marker, _ = arm_style(number)
         panel.plot([1, ratio], [place, place], color=colour, linewidth=2, solid_capstyle="butt")
         panel.plot([ratio], [place], marker, color=colour, markersize=5, label=label)
     # A ratio below 1 is labelled at its mark, not beyond the plan's line.
@@ -130,12 +118,3 @@ def _largest(results: Sequence[ResultRow], phase: str) -> float:
     ratios = [program["ratio"] or 1.0 for result in results if phase in result["phases"]
              for program in result["phases"][phase]["programs"] if program["is_default"]]  # fmt: skip
     return min(max([1.5, *ratios]), _MOST_RATIO)
-
-
-def _legend(panels: Sequence[Axes]) -> tuple[list[Artist], list[str]]:
-    """Each label once, whichever panel has it."""
-    handles: dict[str, Artist] = {}
-    for panel in panels:
-        for handle, word in zip(*panel.get_legend_handles_labels(), strict=True):
-            handles.setdefault(word, handle)
-    return list(handles.values()), list(handles)

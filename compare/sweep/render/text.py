@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from compare.render.plain_table import plain_table
 from compare.render.terminal import console, text_width, wrap_prose
 from compare.sweep.render.lines import Line, Reason, case_lines, common_words, crosses_slices, footnotes, list_reasons
 from compare.sweep.summary import Sweep
@@ -38,14 +38,11 @@ def print_sweep(sweep: Sweep, *, out: Console | None = None) -> None:
 
 
 def _table(lines: Sequence[Line], arms: Mapping[str, str]) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False, show_edge=False)
-    for name in ("model", "mesh"):
-        table.add_column(name, vertical="bottom")  # may wrap: numbers never do
-    table.add_column("phase", no_wrap=True, vertical="bottom")
     far = list(arms) if crosses_slices(lines) else []
     heads = ["inherent\nbytes", *arms.values(), *(f"{arms[arm]}\nover DCN" for arm in far)]
-    for head in (*heads, *(f"{title}\nstep time" for title in arms.values())):
-        table.add_column(head, justify="right", no_wrap=True, vertical="bottom")
+    heads += [f"{title}\nstep time" for title in arms.values()]
+    table = plain_table(("model", "mesh", "phase"), heads, overflow="ellipsis", vertical="bottom")
+    table.columns[2].no_wrap = True
     before = ("", "")
     for line in lines:
         names = (line.model, line.label)

@@ -11,7 +11,7 @@ from compare.energy.core_speed import (
     best_delay,
     best_energy,
     measure_marginal,
-    scale_frequency,
+    place_on_voltage,
 )
 from compare.energy.voltage import Voltage
 from compare.hlo.collectives.collectives import collectives
@@ -49,6 +49,11 @@ ONE_AFTER_THE_OTHER = f"""
   y = {X} compute(x, {COMPUTE_NS})
   ROOT z = {X} all-reduce(y), channel_id=1, replica_groups={STAGES}, use_global_device_ids=true, to_apply=sum
 """
+
+
+def scale_frequency(workload, frequencies, chip, voltage):
+    times = {frequency: workload.step_ns(COMPUTE, frequency) for frequency in frequencies}
+    return place_on_voltage(workload, times, chip, voltage)
 
 
 def test_at_half_the_frequency_arithmetic_takes_twice_as_long_and_nothing_else():

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from compare.cli.energy import main
+from compare.cli.options.energy_request import parse_frequencies
 from compare.energy.amounts import Span
 from compare.energy.core_speed import Marginal, Workload
-from compare.energy.speeds.frequencies import parse_frequencies
 from compare.energy.speeds.frequency import list_frequency_lines
 from compare.energy.speeds.marginal import Margins, list_marginal_lines
 from compare.energy.speeds.subjects import Subject, Subjects, list_voltages
@@ -33,8 +33,8 @@ def answer(tmp_path_factory):
     path = tmp_path_factory.mktemp("speeds") / "curves.svg"
     documents, lines = [], []
     with pytest.MonkeyPatch.context() as patch:
-        module = "compare.energy.speeds.answer"
-        patch.setattr(f"{module}.print_json", documents.append)
+        module = "compare.energy.speeds.frequency"
+        patch.setattr("compare.cli.energy.print_json", documents.append)
         patch.setattr(f"{module}.list_frequency_lines", lambda *of: lines.extend(list_frequency_lines(*of)) or lines)
         words = ["--frequency", "0.5:1.1:0.1", "--marginal", "--figure", str(path), "--json"]
         assert main([str(EXAMPLE), *words]) == 0

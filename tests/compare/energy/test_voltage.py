@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from compare.energy.speeds.frequencies import parse_frequencies
+from compare.cli.options.energy_request import parse_frequencies
 from compare.energy.voltage import Voltage, parse_voltage
 from compare.timeline.errors import TimingError
 from tests.places import ROOT

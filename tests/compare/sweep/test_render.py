@@ -47,7 +47,7 @@ def sweep() -> Sweep:
                     report=Report.from_json(by_mesh[each.mesh]))
         for each in combinations(options)
     ]  # fmt: skip
-    return build_summary(results, options=options, arms=["jax", "torchxla"])
+    return build_summary(results, asked=vars(options), arms=["jax", "torchxla"])
 
 
 def test_a_name_of_any_length_leaves_the_figure_its_room(sweep):

@@ -89,18 +89,18 @@ def test_the_sentence_counts_and_names_the_furthest(results):
 
 
 def test_what_cannot_be_is_no_failure(results):
-    assert not is_complete(build_summary(results, options=ASKED, arms=["jax"]))
-    assert is_complete(build_summary([results[0], results[2]], options=ASKED, arms=["jax"]))
+    assert not is_complete(build_summary(results, asked=vars(ASKED), arms=["jax"]))
+    assert is_complete(build_summary([results[0], results[2]], asked=vars(ASKED), arms=["jax"]))
 
 
 def test_rows_of_an_earlier_sweep_stay_as_long_as_their_runs_do(results, tmp_path):
-    before = build_summary(results, options=ASKED, arms=["jax", "torchxla"])
+    before = build_summary(results, asked=vars(ASKED), arms=["jax", "torchxla"])
     (tmp_path / "sweep.json").write_text(json.dumps(before))
     assert earlier_rows(tmp_path, [])["results"] == []  # its run folder is gone
     (tmp_path / "first").mkdir()
     (tmp_path / "first/report.json").write_text("{}")
     assert earlier_rows(tmp_path, results)["results"] == []  # asked for again
-    summary = build_summary(results[1:], options=ASKED, arms=["jax"], before=earlier_rows(tmp_path, results[1:]))
+    summary = build_summary(results[1:], asked=vars(ASKED), arms=["jax"], before=earlier_rows(tmp_path, results[1:]))
     assert [(result["mesh"], result.get("earlier", False)) for result in summary["results"]] == [
         ("tp8", False), ("ep8", False), ("tp4pp2", True),
     ]  # fmt: skip
@@ -122,7 +122,7 @@ def test_what_is_read_again_is_checked_as_jsonschema_checks_it(results):
     """The same verdict on a whole sweep and on 300 with another value, or one name less, somewhere."""
     schema = json.loads((ROOT / "compare/sweep/sweep.schema.json").read_text())
     validator = jsonschema.Draft202012Validator(schema)
-    text = json.dumps(build_summary(results, options=ASKED, arms=["jax", "torchxla"]))
+    text = json.dumps(build_summary(results, asked=vars(ASKED), arms=["jax", "torchxla"]))
     check_sweep(json.loads(text))
     seen = set()
     for seed in range(300):
@@ -149,7 +149,7 @@ def test_a_report_that_is_damaged_makes_its_row_failed(results, tmp_path, text):
 
 def test_it_follows_its_schema(results):
     schema = json.loads((ROOT / "compare/sweep/sweep.schema.json").read_text())
-    summary = build_summary(results, options=ASKED, arms=["jax", "torchxla"])
+    summary = build_summary(results, asked=vars(ASKED), arms=["jax", "torchxla"])
     assert json.loads(json.dumps(summary)) == summary
     jsonschema.validate(summary, schema)
     assert summary["asked"]["meshes"] == "tp4pp2,tp8,ep8"

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from compare.cli.options.what_if_request import parse_what_if
 from compare.cli.simulate import main
 from compare.render.errors import ViewError
 from compare.report.programs import judge_programs
@@ -14,7 +15,6 @@ from compare.run.folder.load_run import read_run
 from compare.run.folder.run_folder import copy_run
 from compare.run.folder.timelines import SIMULATION, build_timelines
 from compare.simulate.what_if.page import sections
-from compare.simulate.what_if.request import parse_what_if
 from meshes.process.command_line import run_command
 from tests.places import EXAMPLE
 

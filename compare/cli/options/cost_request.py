@@ -1,40 +1,35 @@
-"""The command line of `compare.simulate`: which machine, which collective or messages, by whose rules."""
+"""The options of `compare.simulate`: which machine, which collective or messages, by whose rules."""
 
 import argparse
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from compare.cli.options.chip_option import add_chip
+from compare.cli.options.machine_options import add_machine, add_rules, is_as_astra_sim
+from compare.cli.options.numbers import digits, number
 from compare.network.machines.collective import Collective, Message
-from compare.network.machines.machine import (
-    KINDS,
-    LOCAL_BW_AWARE,
-    MULTI,
-    RING,
-    Algorithm,
-    Algorithms,
-    Dim,
-    Machine,
-)
-from compare.network.machines.machine_file import read_machine
-from compare.network.machines.tpu import astra_sim_machine, describe_rings, tpu_machine
+from compare.network.machines.machine import KINDS, LOCAL_BW_AWARE, MULTI, RING, Algorithm, Algorithms, Dim, Machine
+from compare.network.machines.machine_file import find_machine
 from compare.network.machines.words import choose_algorithm, parse_kind
-from compare.run.chip_option import add_chip
 from compare.run.folder.chip import read_chip_of
+from compare.simulate.answer import Request
+from compare.simulate.text import note_rings
 from compare.timeline.errors import TimingError
 from meshes.devices.chip import Chip
 from meshes.devices.generations import generation
 from meshes.devices.topology import Topology
 from meshes.process.command_line import Parser, command_parser, is_behind_front_door, whole_number
 from meshes.process.documents import read_toml
-from meshes.process.one_line import log_note, quote
+from meshes.process.one_line import quote
 
-ASTRA_SIM = "astra-sim"
 Value = TypeVar("Value")
-_MOST_BYTES = 2**62
+_bytes = number(digits, lambda value: value <= 2**62, "{} is no number of bytes; write one like 1048576")
+_whole = number(digits, lambda value: value < 10**9, "{} is no whole number from 0; write one like 10")
+_positive = number(float, lambda value: 0 < value <= 1e15, "{} is no bandwidth; write GB/s like 2765")
 _MOST_OF_A_RANK = 256
 """Messages that it sends or receives at once: each that begins or ends gives all on its links another rate."""
 _MEMORY = 2765.0
@@ -48,18 +43,6 @@ _USAGE = """python -m compare.simulate --collective KIND --bytes N (--machine FI
            a Chakra trace, or a run by ASTRA-sim's rules; all options:
            python -m compare.simulate FOLDER --as astra-sim --help
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """A machine, and either a collective or messages on it."""
-
-    machine: Machine
-    collective: Collective | None
-    messages: tuple[Message, ...]
-    as_astra_sim: bool
-    aware: bool
-    json: bool
 
 
 def parse_request(argv: Sequence[str] | None) -> Request:
@@ -94,7 +77,7 @@ def _parser() -> Parser:
     )
     parser.add_argument("--group", metavar="R,R,…", help="the ranks of the collective, in the order of their ring")
     machine = parser.add_argument_group("machine")
-    machine.add_argument("--machine", metavar="FILE|NAME", help="a TOML file, or a TPU slice like v6e:2x4")
+    add_machine(machine)
     machine.add_argument("--dims", metavar="KIND:N,…", help="the fastest first: ring, line, switch, fully-connected")
     machine.add_argument(
         "--bandwidth", metavar="GB/S,…", help="of a link, one for each dim; GB are 1e9 bytes, as astra-sim 2^30"
@@ -106,54 +89,33 @@ def _parser() -> Parser:
         "double-binary-tree, custom:FILE.toml (one's own); last one-ring, one-direct, one-halving-doubling: over all "
         "ranks (default: ring)",
     )  # fmt: skip
+    multi = f"how an all-reduce crosses dims (default: {LOCAL_BW_AWARE})"
+    machine.add_argument("--multi", "--collective-optimization", choices=MULTI, help=multi)
     machine.add_argument(
-        "--multi",
-        "--collective-optimization",
-        choices=MULTI,
-        help=f"how an all-reduce crosses dims (default: {LOCAL_BW_AWARE})",
-    )
-    machine.add_argument(
-        "--chunks",
-        "--preferred-dataset-splits",
-        metavar="K",
-        type=whole_number,
+        "--chunks", "--preferred-dataset-splits", metavar="K", type=whole_number,
         help="pieces of the collective (default: 1)",
-    )
+    )  # fmt: skip
     machine.add_argument(
-        "--active",
-        "--active-chunks-per-dimension",
-        metavar="C",
-        type=whole_number,
+        "--active", "--active-chunks-per-dimension", metavar="C", type=whole_number,
         help="pieces under way in a dim (default: 1)",
-    )
+    )  # fmt: skip
     machine.add_argument("--queues", metavar="Q", type=whole_number, help="of each dim (default: 1)")
     machine.add_argument(
         "--memory", "--local-mem-bw", metavar="GB/S", type=_positive,
         help="1e9 bytes; what a reduction reads and writes (default: reductions cost nothing, as astra-sim 2765)",
     )  # fmt: skip
     machine.add_argument(
-        "--endpoint",
-        "--endpoint-delay",
-        metavar="NS",
-        type=_whole,
+        "--endpoint", "--endpoint-delay", metavar="NS", type=_whole,
         help="before a rank acts on a message (default: 0, as astra-sim 10)",
-    )
+    )  # fmt: skip
     add_chip(parser, "; of --machine")
-    rules = parser.add_argument_group("rules")
-    rules.add_argument(
-        "--as", dest="rules", choices=(ASTRA_SIM,), help="cost model: ASTRA-sim's cycles (default: wirediff's, in ns)"
-    )
-    rules.add_argument(
-        "--aware", action="store_true", help="use ASTRA-sim's congestion-aware backend (one dimension only)"
-    )
+    add_rules(parser.add_argument_group("rules"))
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
     return parser
 
 
 def _read(options: argparse.Namespace, parser: Parser) -> Request:
-    as_astra_sim = options.rules == ASTRA_SIM
-    if options.aware and not as_astra_sim:
-        parser.error("--aware belongs to --as astra-sim")
+    as_astra_sim = is_as_astra_sim(options, parser)
     if not options.collective and not options.pairs:
         parser.error(
             "nothing to simulate; write --collective or --pairs, or first of all a run folder or a folder with a "
@@ -165,18 +127,13 @@ def _read(options: argparse.Namespace, parser: Parser) -> Request:
         parser.error("--group belongs to --collective")
     machine = _change(_machine(options, parser, as_astra_sim=as_astra_sim), options, as_astra_sim=as_astra_sim)
     group = tuple(_list(options.group, "--group", _rank)) if options.group else None
-    collective = (
-        Collective(kind=options.collective, num_bytes=options.bytes, group=group) if options.collective else None
-    )  # fmt: skip
-    messages = _messages(options.pairs.split(","), options.bytes) if options.pairs else ()
+    kind = options.collective
     return Request(
         machine=machine,
-        collective=collective,
-        messages=messages,
-        as_astra_sim=as_astra_sim,
-        aware=options.aware,
-        json=options.json,
-    )
+        collective=Collective(kind=kind, num_bytes=options.bytes, group=group) if kind else None,
+        messages=_messages(options.pairs.split(","), options.bytes) if options.pairs else (),
+        as_astra_sim=as_astra_sim, aware=options.aware, json=options.json,
+    )  # fmt: skip
 
 
 def _machine(options: argparse.Namespace, parser: Parser, *, as_astra_sim: bool) -> Machine:
@@ -186,11 +143,9 @@ def _machine(options: argparse.Namespace, parser: Parser, *, as_astra_sim: bool)
         if options.bandwidth or options.latency:
             parser.error("--bandwidth and --latency belong to --dims")
         chip = _read_chip(options.chip, options.machine) if options.chip else None
-        if options.machine.endswith(".toml"):
-            return read_machine(Path(options.machine), chip)
-        if as_astra_sim and (note := describe_rings(options.machine)):
-            log_note(note)
-        return (astra_sim_machine if as_astra_sim else tpu_machine)(options.machine, chip=chip)
+        if as_astra_sim:
+            note_rings(options.machine)
+        return find_machine(options.machine, chip=chip, as_astra_sim=as_astra_sim)
     if options.chip:
         parser.error("--chip belongs to --machine, whose links it knows")
     if options.bandwidth is None or options.latency is None:
@@ -228,13 +183,9 @@ def _read_chip(path: Path, machine: str) -> Chip:
 def _change(machine: Machine, options: argparse.Namespace, *, as_astra_sim: bool) -> Machine:
     """The machine with what the other options say."""
     changes = {
-        "multi": options.multi,
-        "chunks": options.chunks,
-        "active_chunks": options.active,
-        "queues": options.queues,
-        "memory_bytes_per_ns": options.memory,
-        "endpoint_ns": options.endpoint,
-    }
+        "multi": options.multi, "chunks": options.chunks, "active_chunks": options.active, "queues": options.queues,
+        "memory_bytes_per_ns": options.memory, "endpoint_ns": options.endpoint,
+    }  # fmt: skip
     if options.algorithm is not None:
         words = options.algorithm.split(",")
         changes["algorithms"] = Algorithms.alike(tuple(choose_algorithm(word, machine) for word in words))
@@ -289,25 +240,3 @@ def _rank(word: str) -> int:
     if not re.fullmatch(r"\s*\d{1,9}\s*", word, re.ASCII):
         raise ValueError(f"{quote(word)} is no rank")
     return int(word)
-
-
-def _bytes(word: str) -> int:
-    if not re.fullmatch(r"\d{1,19}", word, re.ASCII) or int(word) > _MOST_BYTES:
-        raise argparse.ArgumentTypeError(f"{quote(word)} is no number of bytes; write one like 1048576")
-    return int(word)
-
-
-def _whole(word: str) -> int:
-    if not re.fullmatch(r"\d{1,9}", word, re.ASCII):
-        raise argparse.ArgumentTypeError(f"{quote(word)} is no whole number from 0; write one like 10")
-    return int(word)
-
-
-def _positive(word: str) -> float:
-    try:
-        value = float(word)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 1e15:
-        raise argparse.ArgumentTypeError(f"{quote(word)} is no bandwidth; write GB/s like 2765")
-    return value
