@@ -6,14 +6,19 @@ from jax.sharding import AbstractMesh, AxisType, Mesh
 
 from jax_impl.sharding.explicit import ExplicitLayout
 from jax_impl.sharding.layout import Layout
+from jax_impl.sharding.typed import TypedLayout
 from meshes.case import Case
 from meshes.twins.layout import LayoutError
+
+
+CLASSES = {"explicit": ExplicitLayout, "typed": TypedLayout}
+"""By style; the others share one."""
 
 
 def abstract_layout(case: Case) -> Layout:
     """On a mesh of no devices: programs are traced for logical ids 0, 1, …, row-major over the axes."""
     sizes = case.mesh.axes
-    mesh = AbstractMesh(tuple(sizes.values()), tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))
+    mesh = AbstractMesh(tuple(sizes.values()), tuple(sizes), axis_types=_axis_types(case))
     return _class_of(case)(case, mesh)
 
 
@@ -25,8 +30,12 @@ def layout_on_devices(case: Case) -> Layout:
         raise LayoutError(f"mesh {case.mesh.name} needs {needed} devices; here are {len(devices)}")
     # `jax.make_mesh` would lay TPUs out anew, as the other twin's runtime can't.
     grid = np.array(devices[:needed]).reshape(*sizes.values())
-    return _class_of(case)(case, Mesh(grid, tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes)))
+    return _class_of(case)(case, Mesh(grid, tuple(sizes), axis_types=_axis_types(case)))
 
 
 def _class_of(case: Case) -> type[Layout]:
-    return ExplicitLayout if case.style == "explicit" else Layout
+    return CLASSES.get(case.style, Layout)
+
+
+def _axis_types(case: Case) -> tuple[AxisType, ...]:
+    return (AxisType.Explicit if case.style == "typed" else AxisType.Auto,) * len(case.mesh.axes)
