@@ -139,7 +139,6 @@ ATTENTION = {
 def open_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""], layout: Layout) -> Heads:
     """Attention over a split cache whose sums are left to XLA: JAX's own call takes no `out_sharding` for them."""
 
-
     def attend(q: Heads, k: Keys, v: Keys, position: Int[Array, ""]) -> Heads:
         return ATTENTION[layout.case.attention, "decode"](q, k, v, position=position, layout=layout)
 

@@ -4,15 +4,11 @@ import jax
 import numpy as np
 from jax.sharding import AbstractMesh, AxisType, Mesh
 
+from jax_impl.sharding import typed
 from jax_impl.sharding.explicit import ExplicitLayout
 from jax_impl.sharding.layout import Layout
-from jax_impl.sharding.typed import TypedLayout
 from meshes.case import Case
 from meshes.twins.layout import LayoutError
-
-
-CLASSES = {"explicit": ExplicitLayout, "typed": TypedLayout}
-"""By style; the others share one."""
 
 
 def abstract_layout(case: Case) -> Layout:
@@ -34,7 +30,10 @@ def layout_on_devices(case: Case) -> Layout:
 
 
 def _class_of(case: Case) -> type[Layout]:
-    return CLASSES.get(case.style, Layout)
+    if case.style != "typed":
+        return ExplicitLayout if case.style == "explicit" else Layout
+    typed.check(case)
+    return typed.TypedLayout
 
 
 def _axis_types(case: Case) -> tuple[AxisType, ...]:

@@ -18,14 +18,21 @@ from jax_impl.sharding.layout import STREAM, TOKENS, Layout, Stream
 from jax_impl.sharding.spec import named_sharding
 from meshes.case import Case
 from meshes.process.errors import NotOfferedError
-from meshes.twins.caches import choose_cache_use
+from meshes.twins.caches import CACHE_USES, choose_cache_use
 from meshes.twins.layout import check_dims
+
+MASK = "cache-select"
+"""The variant that puts a token by a mask."""
 
 
 def check(case: Case) -> None:
-    """Raise `NotOfferedError` for what types can't say: one token, whole, written into positions that are split."""
-    if case.phase == "decode" and case.mesh.cp > 1 and "slice" in (use := choose_cache_use(case)).__dict__.values():
-        raise NotOfferedError("")
+    """Raise `NotOfferedError` where a token is put among split positions in another way than by a mask."""
+    if case.phase == "decode" and case.mesh.cp > 1 and choose_cache_use(case) != CACHE_USES[MASK]:
+        raise NotOfferedError(
+            f"style typed is not offered in decode on mesh {case.plan.name} with a cache that is updated by slices or "
+            f"by index: cp splits its positions, and JAX's types let a token among them by a mask alone; use variant "
+            f"{MASK}"
+        )
 
 
 class TypedLayout(Layout):
@@ -42,11 +49,11 @@ class TypedLayout(Layout):
         return run
 
     def place(self, x: Shaped[Array, "..."], dims: str) -> Shaped[Array, "..."]:
-        """Reshard: the collectives are those between the two types.  Inside `left_open` a pin, as there are no types."""
-        if AxisType.Explicit not in jax.sharding.get_abstract_mesh().axis_types:
-            return super().place(x, dims)
+        """Change the type: collectives are those between the old one and the new.  In `left_open` a pin."""
         check_dims(dims, rank=x.ndim)
-        return jax.sharding.reshard(x, named_sharding(dims, case=self.case, mesh=self.mesh))
+        typed = AxisType.Explicit in jax.sharding.get_abstract_mesh().axis_types
+        constrain = jax.sharding.reshard if typed else jax.lax.with_sharding_constraint
+        return constrain(x, named_sharding(dims, case=self.case, mesh=self.mesh).spec)
 
     def lookup(
         self, table: Shaped[Array, "vocab embed"], tokens: Int[Array, "slots batch seq"]
@@ -58,8 +65,9 @@ class TypedLayout(Layout):
         return self.place(rows, f"slots {STREAM}")
 
     def shift(self, state: Stream, taken: Stream, *, tick: Int[Array, ""]) -> Stream:
-        """The pad has a row more than the stages, which no type can split over them."""
-        return left_open(super().shift, STREAM, layout=self)(state, taken, tick=tick)
+        """Left open: the pad has one row more than there are stages, which no type can split over them."""
+        shift = super().shift
+        return (left_open(shift, STREAM, layout=self) if self.case.mesh.pp > 1 else shift)(state, taken, tick=tick)
 
 
 def out_sharding(layout: Layout, dims: str) -> NamedSharding | None:

@@ -79,7 +79,7 @@ def add_step(group: argparse._ArgumentGroup, *, read_microbatches: Callable[[str
         choices=CHOICES["style"],
         default=CHOICES["style"][0],
         help="sharding constraints: pinned = on weights, cache, inputs and activations; weights = not on activations; "
-        "explicit = hand-written collectives",
+        "explicit = hand-written collectives; typed = JAX's explicit sharding, each sharding in its array's type",
     )
     add(
         "--loop",
