@@ -31,6 +31,7 @@ WAYS: Mapping[str, Mapping[str, str]] = {
 }
 
 BF16, F32, ID = 2, 4, 4
+SUMS = ("all-reduce@tp", "reduce-scatter@tp")
 
 ROWS = [
     pytest.param("dp2tp4", "tiny", "decode"),
@@ -73,7 +74,7 @@ def widened(found: Found, wanted: Case) -> Found:
     last = wanted.phase == "prefill" and "head"  # the masked sum of the last tokens of a split stream
     in_float32 = {scope for scope in (wanted.model.experts and "layer.moe.combine", last) if scope}
     return Counter({
-        (scope, kind, size // BF16 * F32 if scope in in_float32 else size): count
+        (scope, kind, size // BF16 * F32 if scope in in_float32 and kind in SUMS else size): count
         for (scope, kind, size), count in found.items()
     })  # fmt: skip
 
