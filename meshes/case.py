@@ -29,7 +29,7 @@ CAPACITY = 1.25
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "phases": ("prefill", "decode"),
     "dtype": ("bf16", "f32"),
-    "style": ("pinned", "weights", "explicit"),
+    "style": ("pinned", "weights", "explicit", "typed"),
     "loop": ("scan", "unrolled"),
     "attention": ("idiomatic", "einsum"),
     "partitioner": ("native", "gspmd", "shardy"),

@@ -169,7 +169,7 @@ def check_variants(case: WritableCase) -> None:
 
 def pins_scope(case: WritableCase, scope: str) -> bool:
     """Whether activations are pinned in this scope, or with no scope between the parts of the step."""
-    return case.style == "pinned" or f"{PIN}{scope or STEP}" in case.variants
+    return case.style in ("pinned", "typed") or f"{PIN}{scope or STEP}" in case.variants
 
 
 def check_offered(case: WritableCase, *, arm: str) -> None:

@@ -44,6 +44,10 @@ def lower(case: Case, out: Path) -> None:
     case, stages = case.at(phases=(case.phase,)), Stages()
     if case.style == "explicit":
         raise NotOfferedError("torchax has no region of manual collectives, and so no explicit style")
+    if case.style == "typed":
+        raise NotOfferedError(
+            "torchax's tensors are of PyTorch's types, which bear no shardings: it has no style typed"
+        )
     stages.begin("import")
     stand_in_for_torch_xla(num_devices=case.mesh.num_devices)
     configure(case)

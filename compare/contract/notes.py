@@ -18,6 +18,8 @@ def _style(case: Case) -> Iterator[str]:
         yield "Style weights: only weights, cache and inputs are pinned; the partitioner splits the activations."
     elif case.style == "explicit":
         yield "Style explicit: every collective is written by hand, and the partitioner has nothing to decide."
+    elif case.style == "typed":
+        yield "Style typed: each array's sharding is in its type, and what changes it is written as a reshard."
 
 
 def _stream(case: Case) -> Iterator[str]:

@@ -37,6 +37,7 @@ _CELLS: Mapping[str, _Words] = MappingProxyType({
     "tpu+pinned": _Words("the same model with its activations pinned", "with its activations pinned"),
     "tpu+weights": _Words("the same model with only weights, cache and inputs pinned", "with only its weights pinned"),
     "tpu+explicit": _Words("the same model with every collective written by hand", "with hand-written collectives"),
+    "tpu+typed": _Words("the same model with each sharding in its type", "with its shardings in types"),
     "tpu+unrolled": _Words("the same model with layers and ticks written out", "with its loops unrolled"),
     "tpu+scan": _Words("the same model with layers and ticks in loops", "with its layers in a loop"),
 })  # fmt: skip

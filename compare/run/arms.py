@@ -123,6 +123,8 @@ class Arm:
     extra: str
     """The extra of `wirediff` that installs them."""
     controls: tuple[Cell, ...] = ()
+    lacks: tuple[str, ...] = ()
+    """Styles that its twin has no way to write: they are no controls of it."""
     ignored_words: tuple[str, ...] = ()
     """Words of a case that do not change what it lowers."""
     start_s: int
@@ -139,7 +141,7 @@ class Arm:
         """
         offered = (
             *self.controls,
-            *_words(case),
+            *(cell for cell in _words() if cell.changes.get("style") not in self.lacks),
             *_caches(case),
             _other_libtpu(libtpu or EARLIER_LIBTPU),
             *OPTION_CELLS,
@@ -207,14 +209,15 @@ _ROWS = (
             # The same classes, traced by JAX: what remains is due to PyTorch's own operations.
             Cell("tpu+torchax", control="tracer", lowering=_TORCHAX),
         ),
+        lacks=("typed",),
         ignored_words=("partitioner",),
         start_s=10,
     ),
 )
 
 
-def _words(case: Case) -> tuple[Cell, ...]:
-    """The controls of every arm: each style, and each loop form."""
+def _words() -> tuple[Cell, ...]:
+    """The controls of every arm: each style that it does not lack, and each loop form."""
     styles = (Cell(f"tpu+{word}", {"style": word}, control="style") for word in CHOICES["style"])
     loops = (Cell(f"tpu+{word}", {"loop": word}, control="loop") for word in CHOICES["loop"])
     return (*styles, *loops)

@@ -12,7 +12,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jax_impl.decoder.cache import KV, Cache, Keys, update
 from jax_impl.decoder.norm import Norm
-from jax_impl.sharding.layout import Layout
+from jax_impl.sharding.layout import STREAM, Layout
+from jax_impl.sharding.typed import left_open, out_sharding
 from meshes.case import Case
 from meshes.twins.positions import inverse_frequencies
 from meshes.variants import check_offered
@@ -135,10 +136,21 @@ ATTENTION = {
 """By the `attention` and the phase of a `Case`.  JAX's call takes no stages dim: it is mapped over it."""
 
 
+def open_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""], layout: Layout) -> Heads:
+    """Attention over a split cache whose sums are left to XLA: JAX's own call takes no `out_sharding` for them."""
+
+    def attend(q: Heads, k: Keys, v: Keys, position: Int[Array, ""]) -> Heads:
+        return ATTENTION[layout.case.attention, "decode"](q, k, v, position=position, layout=layout)
+
+    return left_open(attend, HEADS, layout=layout)(q, k, v, position)
+
+
 SPLIT = {
     ("pinned", "prefill"): ring_attention,
+    ("typed", "prefill"): ring_attention,
     ("explicit", "prefill"): ring_attention,
     ("explicit", "decode"): merged_attention,
+    ("typed", "decode"): open_attention,
 }
 """By the style and the phase, where `cp` splits the sequence: else it is attended to as if whole, and XLA splits it."""
 
@@ -179,7 +191,8 @@ class Attention(nnx.Module):
             attn_out = choose_attention(case)(q, keys, values, position=context.position, layout=layout)
             attn_out = layout.place(attn_out, HEADS)
         with layout.scope("layer.attention.out"):
-            return layout.reduce_output(jnp.einsum("zbshk,zhkd->zbsd", attn_out, self.o[...]), over="heads"), cache
+            out = jnp.einsum("zbshk,zhkd->zbsd", attn_out, self.o[...], out_sharding=out_sharding(layout, STREAM))
+            return layout.reduce_output(out, over="heads"), cache
 
     def project(self, x: Stream, *, position: Int[Array, ""]) -> tuple[Heads, KV, KV]:
         """Queries, keys and values: with their biases, normed where the model does, queries and keys turned."""

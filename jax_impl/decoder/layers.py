@@ -12,7 +12,8 @@ from jax_impl.decoder.attention import Attention, StepContext, Stream
 from jax_impl.decoder.cache import Cache
 from jax_impl.decoder.moe import Moe
 from jax_impl.decoder.norm import Norm
-from jax_impl.sharding.layout import Layout
+from jax_impl.sharding.layout import STREAM, Layout
+from jax_impl.sharding.typed import out_sharding
 
 
 class Mlp(nnx.Module):
@@ -36,7 +37,8 @@ class Mlp(nnx.Module):
             gate, up = (jnp.einsum("zbsd,zdf->zbsf", x, weight[...]) for weight in (self.gate, self.up))
             hidden = layout.place(jax.nn.silu(gate) * up, f"stages batch seq {self.ffn}")
         with layout.scope("layer.mlp.down"):
-            return layout.reduce_output(jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...]), over=self.ffn)
+            out = jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...], out_sharding=out_sharding(layout, STREAM))
+            return layout.reduce_output(out, over=self.ffn)
 
 
 class Layer(nnx.Module):

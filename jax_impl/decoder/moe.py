@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float
 
-from jax_impl.sharding.layout import Layout
+from jax_impl.sharding.layout import TOKENS, Layout
+from jax_impl.sharding.typed import out_sharding
 
 Tokens = Float[Array, "stages batch seq embed"]
 Groups = Float[Array, "stages groups tokens embed"]
@@ -77,7 +78,8 @@ class Moe(nnx.Module):
         hidden = place(jax.nn.silu(gate) * up, "stages experts routed _ expert_ffn")
         stages, experts, groups, slots, ffn = hidden.shape
         # [stages experts groups·slots shards ffn/shards]: a partial sum for each shard.
-        hidden = hidden.reshape(stages, experts, groups * slots, shards, ffn // shards)
+        split = out_sharding(self.layout, "stages experts routed shards _")
+        hidden = jnp.reshape(hidden, (stages, experts, groups * slots, shards, ffn // shards), out_sharding=split)
         hidden = place(hidden, "stages experts routed shards _")
         down = self.down[...].reshape(stages, experts, shards, ffn // shards, -1)
         return place(jnp.einsum("zensf,zesfd->zensd", hidden, down), "stages experts routed shards embed")
@@ -96,7 +98,8 @@ def group_tokens(x: Tokens, *, layout: Layout) -> Groups:
     """Tokens that share an expert's slots side by side.  No collective: a group lies on one device."""
     stages, batch, seq, embed = x.shape
     if layout.case.phase == "decode":
-        return x.reshape(stages, -1, layout.case.group_tokens, embed)
+        grouped = out_sharding(layout, "stages groups _ embed")
+        return jnp.reshape(x, (stages, -1, layout.case.group_tokens, embed), out_sharding=grouped)
     parts = layout.num_parts("parts")
     cut = x.reshape(stages, batch, parts, seq // parts, embed)
     return jnp.swapaxes(cut, 1, 2).reshape(stages, parts * batch, seq // parts, embed)
@@ -106,7 +109,7 @@ def ungroup_tokens(x: Groups, *, layout: Layout) -> Tokens:
     """Back in the order of the stream.  No collective."""
     stages, groups, tokens, embed = x.shape
     if layout.case.phase == "decode":
-        return x.reshape(stages, groups * tokens, 1, embed)
+        return jnp.reshape(x, (stages, groups * tokens, 1, embed), out_sharding=out_sharding(layout, TOKENS))
     parts = layout.num_parts("parts")
     cut = x.reshape(stages, parts, groups // parts, tokens, embed)
     return jnp.swapaxes(cut, 1, 2).reshape(stages, groups // parts, parts * tokens, embed)

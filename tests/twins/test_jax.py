@@ -21,6 +21,9 @@ LOGITS = [logits(mesh, first) for mesh, (first, _) in MESHES.items()] + [
     logits("tp4pp2+sp", "mixtral", style="explicit"),
     logits("cp2tp4+sp", "llama", style="explicit"),
     logits("ep4tp2+sp", "qwen2_moe", style="explicit"),
+    logits("dp2tp4", "phi3", style="typed"),
+    logits("pp2cp2tp2", "qwen3", style="typed"),
+    logits("ep4tp2+sp", "qwen2_moe", style="typed"),
     logits("cp4tp2", "llama", style="weights"),
     logits("pp2ep4", "mixtral", style="weights", variants=["pin:layer.moe.dispatch", "pin:step"]),
 ]

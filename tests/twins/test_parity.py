@@ -25,6 +25,7 @@ LONE_FILES: Mapping[str, str] = {
     "jax_impl/microbenchmarks/__main__.py": _DEVICES,
     "jax_impl/microbenchmarks/kernels.py": _DEVICES,
     "jax_impl/microbenchmarks/meter.py": _DEVICES,
+    "jax_impl/sharding/typed.py": "PyTorch/XLA's tensors bear no shardings in their types",
     "torchxla_impl/decoder/arguments.py": "JAX's arguments are shapes with shardings, in the tree that its jit takes",
     "torchxla_impl/decoder/scan.py": "torch_xla's scan forgets source lines, and its public half takes no integers",
     "torchxla_impl/decoder/update_slice.py": "JAX has it: `jax.lax.dynamic_update_slice`",
@@ -44,6 +45,7 @@ _TRACED = "JAX lowers an abstract program, PyTorch/XLA a graph of placeholder te
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("decoder/attention.py", "ring_attention"): "PyTorch/XLA has no ring",
     ("decoder/attention.py", "merged_attention"): "of style explicit with cp, which PyTorch/XLA does not offer",
+    ("decoder/attention.py", "open_attention"): "of style typed with cp: PyTorch/XLA's types bear no shardings",
     ("decoder/attention.py", "gathered_attention"): "in place of the ring",
     ("decoder/attention.py", "grouped_sdpa"): _VARIANT,
     ("decoder/attention.py", "heads_first_attention"): _VARIANT,

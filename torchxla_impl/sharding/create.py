@@ -5,6 +5,7 @@ import torch_xla
 import torch_xla.distributed.spmd as xs
 
 from meshes.case import Case
+from meshes.process.errors import NotOfferedError
 from meshes.twins.layout import LayoutError
 from torchxla_impl.sharding import explicit
 from torchxla_impl.sharding.layout import Layout
@@ -23,6 +24,8 @@ def layout_on_devices(case: Case) -> Layout:
 
 
 def _class_of(case: Case) -> type[Layout]:
+    if case.style == "typed":
+        raise NotOfferedError("style typed is not offered by PyTorch/XLA: its tensors' types bear no shardings")
     if case.style != "explicit":
         return Layout
     explicit.check(case)

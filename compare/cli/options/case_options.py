@@ -58,7 +58,7 @@ def add_step(group: argparse._ArgumentGroup, *, read_microbatches: Callable[[str
 
 _CHOICES = {
     "style": "sharding constraints: pinned = on weights, cache, inputs and activations; weights = not on activations; "
-    "explicit = hand-written collectives",
+    "explicit = hand-written collectives; typed = JAX's explicit sharding, each sharding in its array's type",
     "loop": "layers and pipeline ticks as a loop (scan) or unrolled",
     "attention": "each framework's own attention call (idiomatic), or the same written as einsum",
 }

@@ -62,7 +62,11 @@ def test_places_at_experts_are_counted():
 
 def test_another_style_than_usual_is_said():
     assert list_notes(Case.read("tp8", phases=("decode",))) == []
-    for style, what in (("weights", "the partitioner splits the activations"), ("explicit", "written by hand")):
+    for style, what in (
+        ("weights", "the partitioner splits the activations"),
+        ("explicit", "written by hand"),
+        ("typed", "in its type"),
+    ):
         (line,) = list_notes(Case.read("tp8", phases=("decode",), style=style))
         assert line.startswith(f"Style {style}: ")
         assert what in line

@@ -24,13 +24,22 @@ def test_a_case_that_asks_for_einsum_has_no_cell_for_it():
 def test_controls_are_asked_for_by_what_they_change():
     case = Case.read("tp4pp2")
     assert names("jax", case, controls=()) == ["tpu"]
-    assert names("jax", case, controls=("style", "loop")) == ["tpu", "tpu+weights", "tpu+explicit", "tpu+unrolled"]
+    assert names("jax", case, controls=("style", "loop")) == [
+        "tpu",
+        "tpu+weights",
+        "tpu+explicit",
+        "tpu+typed",
+        "tpu+unrolled",
+    ]
     assert names("torchxla", case.at(loop="unrolled"), controls=("attention", "loop")) == [
         "tpu",
         "tpu+einsum",
         "tpu+scan",
     ]
-    assert names("jax", case.at(style="explicit"), controls=("style",)) == ["tpu", "tpu+pinned", "tpu+weights"]
+    # Types bear shardings in JAX alone.
+    assert names("torchxla", case, controls=("style",)) == ["tpu", "tpu+weights", "tpu+explicit"]
+    by_hand = case.at(style="explicit")
+    assert names("jax", by_hand, controls=("style",)) == ["tpu", "tpu+pinned", "tpu+weights", "tpu+typed"]
     assert names("jax", case, controls=("libtpu",), libtpu="0.0.40") == ["tpu", "tpu+libtpu-0.0.40"]
     assert names("jax", case, controls=("libtpu",)) == ["tpu", "tpu+libtpu-0.0.41"]
 
