@@ -1,6 +1,5 @@
 """The readers under test: valid inputs of each, how these are mutated, and what a reading must satisfy."""
 
-import argparse
 import gzip
 import json
 import random
@@ -347,7 +346,7 @@ def _sweep() -> tuple[str, ...]:
     case, report = Case.from_json((_RUN / "case.json").read_text()), Report.from_json(read_json(_RUN / "report.json"))
     combination = Combination(model=case.model.name, mesh=case.mesh.name, case=case)
     results = [result_row(combination, status="done", folder="run", report=report)]
-    return (json.dumps(build_summary(results, asked=vars(argparse.Namespace)(batch=8), arms=list(report.arms))),)
+    return (json.dumps(build_summary(results, asked={"batch": 8}, arms=list(report.arms))),)
 
 
 def _earlier(path: Path) -> object:
@@ -356,7 +355,7 @@ def _earlier(path: Path) -> object:
     run.mkdir(exist_ok=True)
     (run / "report.json").touch()
     before = earlier_rows(path.parent, [])
-    summary = build_summary([], asked=vars(argparse.Namespace)(), arms=["jax"], before=before)
+    summary = build_summary([], asked={}, arms=["jax"], before=before)
     print_sweep(summary, out=Console(file=StringIO(), width=100))
     return sweep_table(summary), sweep_page(summary, pictures=[draw_ratios(summary)])
 

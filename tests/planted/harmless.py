@@ -2,6 +2,7 @@
 
 from tests.planted.defect import CP_TP, DP_TP, EP_TP, TP_PP, Defect, Setting, Site
 from tests.planted.pins import READ_JAX, READ_TORCH
+from tests.planted.weights import DOWN_JAX
 
 
 def _harmless(
@@ -99,9 +100,8 @@ DEFECTS = (
     _harmless(
         "down-whole", "`mlp.down` is pinned whole; the compiler takes gather and slice away",
         jax=("decoder/layers.py",
-             'return layout.reduce_output(jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...]), over=self.ffn)',
-             'return layout.reduce_output(jnp.einsum("zbsf,zfd->zbsd", hidden, '
-             'layout.place(self.down[...], "stages _ embed")), over=self.ffn)'),
+             DOWN_JAX[1],
+             'out = jnp.einsum("zbsf,zfd->zbsd", hidden, layout.place(self.down[...], "stages _ embed"))'),
     ),
     _harmless(
         "hidden-whole-jax", "the hidden activations are pinned whole; here the compiler takes gather and slice away",

@@ -11,6 +11,7 @@ from tests.planted.steps import SHIFT_JAX
 from tests.planted.weights import DOWN_JAX, DOWN_TORCH, OUT_JAX, OUT_TORCH
 
 _GATHERED = "return self.place(self.place(x, STREAM), TOKENS)"
+_RETURN = "return layout.reduce_output(out, over=self.ffn)"
 _MEAN = "jnp.mean(hidden.astype(jnp.float32), -1, keepdims=True).astype(hidden.dtype)"
 _MAXIMUM_JAX = Site(
     *DOWN_JAX, DOWN_JAX[1].replace("hidden, self", "hidden / jnp.max(jnp.abs(hidden), -1, keepdims=True), self")
@@ -102,7 +103,7 @@ DEFECTS = (
         what="what `mlp.down` gives is multiplied by the mean of the hidden activations, in Llama-3.2-1B",
         setting=LLAMA_1B,
         phase="decode",
-        sites={"jax": Site(DOWN_JAX[0], DOWN_JAX[1], f"{DOWN_JAX[1]} * {_MEAN}")},
+        sites={"jax": Site(DOWN_JAX[0], _RETURN, f"{_RETURN} * {_MEAN}")},
         rows=(
             Row(
                 "layer.mlp.down", "all-reduce@tp", "32", "1/2·3/2·4·2048·2 + 1/2·3/2·4·4",
@@ -117,7 +118,7 @@ DEFECTS = (
         what="what `mlp.down` gives is multiplied by the mean of the hidden activations, in float32",
         phase="decode",
         sites={
-            "jax": Site(DOWN_JAX[0], DOWN_JAX[1], f"{DOWN_JAX[1]} * {_MEAN}"),
+            "jax": Site(DOWN_JAX[0], _RETURN, f"{_RETURN} * {_MEAN}"),
             "torchxla": Site(
                 DOWN_TORCH[0], DOWN_TORCH[1],
                 f"{DOWN_TORCH[1]} * hidden.float().mean(-1, keepdim=True).to(hidden.dtype)",

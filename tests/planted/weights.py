@@ -11,7 +11,7 @@ EMBED, SAMPLE = ("embed", "all-reduce@tp"), ("sample", "all-gather@tp")
 
 DOWN_JAX = (
     "decoder/layers.py",
-    'return layout.reduce_output(jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...]), over=self.ffn)',
+    'out = jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...], out_sharding=out_sharding(layout, STREAM))',
 )
 DOWN_TORCH = (
     "decoder/layers.py",
@@ -23,7 +23,7 @@ UP_JAX = (
 )
 OUT_JAX = (
     "decoder/attention.py",
-    'return layout.reduce_output(jnp.einsum("zbshk,zhkd->zbsd", attn_out, self.o[...]), over="heads"), cache',
+    'out = jnp.einsum("zbshk,zhkd->zbsd", attn_out, self.o[...], out_sharding=out_sharding(layout, STREAM))',
 )
 OUT_TORCH = (
     "decoder/attention.py",
