@@ -5,12 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from compare.compile.rematerialised import Rematerialised
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.replicated import replicated_notes
+from compare.hlo.dataflow.call_context import CallContext
 from compare.hlo.devices.tiles import spell_split
+from compare.hlo.provenance.layout_passthrough import trace_sources
 from compare.hlo.text.metadata import SourceNames
 from compare.hlo.text.module import Module, read
 from compare.user_program.compile_program import CompiledProgram
 from compare.user_program.repeated_work import repeated_work
 
+_LOST = "what it is computed from was taken away (so libtpu does with the places of `top_k`: docs/surprises/top_k.py)"
 _WAY = "constraints on the way, one axis at a time, may avoid it (docs/surprises/reshard.py)"
 MOST = 8
 """Tensors in a note; the others are counted."""
@@ -25,8 +28,14 @@ def list_notes(
     names: SourceNames | None = None,
 ) -> Iterator[str]:
     """axes: the mesh's, outermost first; rows: the program's, for the source lines."""
-    if not replicated_notes(module) and (words := repeated_work(read(compiled.before), module, axes=axes, names=names)):
+    before = read(compiled.before)
+    if not replicated_notes(module) and (words := repeated_work(before, module, axes=axes, names=names)):
         yield words
+    if lost := sorted(_constant_results(module) - _constant_results(before)):
+        yield (
+            f"{'result' if len(lost) == 1 else 'results'} {', '.join(map(str, lost))} of the compiled program depend"
+            f"{'s' * (len(lost) == 1)} on no argument: {_LOST}"
+        )
     if compiled.chosen:
         alike: dict[str, list[int]] = {}
         for number, sharding in compiled.chosen.items():
@@ -42,6 +51,13 @@ def list_notes(
     if remade:
         words = "made whole on every device, to be split anew (*involuntary full rematerialization*)"
         yield f"{words}: {_listed(remade)}; {_WAY}"
+
+
+def _constant_results(module: Module) -> set[int]:
+    """The numbers of the results that are constants."""
+    root, entry = module.entry.root, CallContext(module.entry)
+    results = root.operands if root.opcode == "tuple" else [root]
+    return {number for number, item in enumerate(results) if trace_sources([(entry, item, ())]).constant}
 
 
 def _named(tensor: Rematerialised, lines: Mapping[str, str]) -> str:

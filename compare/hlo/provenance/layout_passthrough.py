@@ -29,7 +29,7 @@ _DATA_IS_FIRST_OPERAND = {
 
 _COPIES = {
     "ConcatBitcast", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint", "MoveToHost",
-    "MoveToDevice", "annotate_device_placement", "ZeroCrop",
+    "MoveToDevice", "annotate_device_placement", "ZeroCrop", "xla.sdy.FuncResultSharding",
 }  # fmt: skip
 """Custom calls that copy, to whole tiles, too, or only annotate placement."""
 

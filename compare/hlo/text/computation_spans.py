@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Self
 
 from compare.hlo.text.attributes import read_attributes, unreadable_part
-from compare.hlo.text.errors import HloError
+from compare.hlo.text.errors import COMPILED, HloError
 
 _COMPUTATION = re.compile(r"\s*(ENTRY\s+)?%?([\w.\-]+)\s*(?:\(.*\)\s*->.*)?\{\s*(?://.*)?$")
 _CLOSE = re.compile(r"\s*\}(?:,[\s\w.=\"{},/\-]*)?\s*(?://.*)?$")
@@ -251,7 +251,7 @@ def _what_else(text: str) -> str:
     if not text.strip():
         return "the file is empty, where HLO text was expected"
     if _MLIR.match(text) or "stablehlo." in text[:20_000] or "func.func" in text[:20_000]:
-        return "this is StableHLO (MLIR), the program before the compiler; give the compiled HLO text"
+        return f"this is StableHLO (MLIR), the program before the compiler; {COMPILED}"
     return f"not HLO text: it begins with {short(text[:60])!r}, where 'HloModule name' was expected"
 
 

@@ -8,3 +8,7 @@ MOST_DEVICES = 1 << 17
 
 class HloError(OneLineError):
     """HLO text that this reader does not understand: it names the line, and nothing is guessed."""
+
+
+COMPILED = "give the compiled HLO text, or let Python compile it: compare.collectives(FILE, topology=…)"
+"""What to do with a program that is not compiled."""

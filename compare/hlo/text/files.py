@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-from compare.hlo.text.errors import HloError
+from compare.hlo.text.errors import COMPILED, HloError
 from compare.hlo.text.module import Module, read
 
 _GZIP = b"\x1f\x8b"
@@ -66,7 +66,7 @@ def decode_text(data: bytes) -> str | None:
 
 def _decode(data: bytes, binary: Callable[[bytes], str] | None) -> str:
     if data.startswith(_MLIR_BYTECODE):
-        raise HloError("this is StableHLO bytecode, the program before the compiler; give the compiled HLO text")
+        raise HloError(f"this is StableHLO bytecode, the program before the compiler; {COMPILED}")
     text = decode_text(data)
     if text is None and binary is not None:
         return binary(data)

@@ -2,6 +2,7 @@
 
 from compare import collectives
 from compare.compile.rematerialised import find_rematerialised
+from tests.compare.split_programs import compile_split
 
 WARNS = (
     "W1127 23:21:06.81 32128 spmd_partitioner.cc:654] [SPMD] Involuntary full rematerialization. The compiler cannot go"
@@ -49,3 +50,17 @@ def test_results_that_are_left_open_are_told_only_where_the_compiler_splits_them
     (note,) = collectives(lowered(lambda a: (a * 2, a.sum(), a.T), ("y", None, "x")), topology="v5e:2x4").notes
     assert note == "results without a sharding are split as the compiler chose: 0 as [y, -, x]; 2 as [x, -, y]"
     assert collectives(lowered(lambda a: a * 2, ("y", None, "x"), ("y", None, "x")), topology="v5e:2x4").notes == ()
+
+
+def test_a_result_that_the_compiler_makes_a_constant_is_told():
+    """Places of the largest along a split dim are zeros, where they are all that is asked for (jax-ml/jax#19271)."""
+    import jax
+    import jax.numpy as jnp
+
+    arrays = [((64, 1024), ("dp", None)), ((1024, 32000), (None, "tp"))]
+    (note,) = compile_split(lambda rows, weight: jax.lax.top_k(rows @ weight, 8)[1], arrays, ("dp",)).notes
+    assert note.startswith(
+        "result 0 of the compiled program depends on no argument: what it is computed from was taken"
+    )
+    # Zeros that the program asks for are its own.
+    assert compile_split(lambda rows, weight: (rows * 2, jnp.zeros(3)), arrays, [("dp",), ()]).notes == ()
