@@ -59,8 +59,6 @@ def test_a_result_that_the_compiler_makes_a_constant_is_told():
 
     arrays = [((64, 1024), ("dp", None)), ((1024, 32000), (None, "tp"))]
     (note,) = compile_split(lambda rows, weight: jax.lax.top_k(rows @ weight, 8)[1], arrays, ("dp",)).notes
-    assert note.startswith(
-        "result 0 of the compiled program depends on no argument: what it is computed from was taken"
-    )
+    assert note.startswith("result 0 of the compiled program depends on no argument: what")
     # Zeros that the program asks for are its own.
     assert compile_split(lambda rows, weight: (rows * 2, jnp.zeros(3)), arrays, [("dp",), ()]).notes == ()
