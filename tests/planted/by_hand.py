@@ -7,7 +7,7 @@ The numbers: 4·128·256·2 is what one sum of dp2tp4 carries, 8·64·2·32·2 t
 from dataclasses import replace
 
 from tests.planted.defect import CP_TP, DP_TP, DP_TP_SP, EP_TP, Defect, Row, Setting, Site
-from tests.planted.weights import DOWN_JAX
+from tests.planted.weights import DOWN_SUM_JAX
 
 
 def _explicit(setting: Setting) -> Setting:
@@ -102,7 +102,7 @@ DEFECTS = (
                 _SUM,
                 "return (jnp.sum(jax.lax.all_gather(x, SHARDS), axis=0) if over == 'ffn' else "
                 "self._summed(x, dim=None))",
-                reported=DOWN_JAX,
+                reported=DOWN_SUM_JAX,
             )
         },
         rows=(
@@ -214,7 +214,7 @@ DEFECTS = (
                 _SUM,
                 "return (jax.lax.all_to_all(jnp.tanh(jax.lax.all_to_all(x, 'tp', 2, 3, tiled=True)), 'tp', 3, 2, "
                 "tiled=True) if over == 'ffn' else self._summed(x, dim=None))",
-                reported=DOWN_JAX,
+                reported=DOWN_SUM_JAX,
             )
         },
         rows=(Row("layer.mlp.down", "all-to-all@tp", "4", "3/4·4·128·256·2", "induced layout-change"),),
@@ -252,7 +252,7 @@ DEFECTS = (
                 _SUM,
                 "return (jax.lax.psum(x, 'tp') * jnp.tanh(jax.lax.psum(x.astype(jnp.float32) * 3, "
                 "'tp')).astype(x.dtype) if over == 'ffn' else self._summed(x, dim=None))",
-                reported=DOWN_JAX,
+                reported=DOWN_SUM_JAX,
             )
         },
         rows=(

@@ -8,10 +8,9 @@ case is anything of the row gone: it stands as in the twin as it is, and the sta
 from tests.planted.defect import CP_TP, DP_TP_SP, EP_TP, LLAMA_1B, TP_PP, Defect, Row, Site
 from tests.planted.pins import SAMPLED_JAX
 from tests.planted.steps import SHIFT_JAX
-from tests.planted.weights import DOWN_JAX, DOWN_TORCH, OUT_JAX, OUT_TORCH
+from tests.planted.weights import DOWN_JAX, DOWN_SUM_JAX, DOWN_TORCH, OUT_JAX, OUT_TORCH
 
 _GATHERED = "return self.place(self.place(x, STREAM), TOKENS)"
-_RETURN = "return layout.reduce_output(out, over=self.ffn)"
 _MEAN = "jnp.mean(hidden.astype(jnp.float32), -1, keepdims=True).astype(hidden.dtype)"
 _MAXIMUM_JAX = Site(
     *DOWN_JAX, DOWN_JAX[1].replace("hidden, self", "hidden / jnp.max(jnp.abs(hidden), -1, keepdims=True), self")
@@ -103,7 +102,7 @@ DEFECTS = (
         what="what `mlp.down` gives is multiplied by the mean of the hidden activations, in Llama-3.2-1B",
         setting=LLAMA_1B,
         phase="decode",
-        sites={"jax": Site(DOWN_JAX[0], _RETURN, f"{_RETURN} * {_MEAN}")},
+        sites={"jax": Site(*DOWN_SUM_JAX, f"{DOWN_SUM_JAX[1]} * {_MEAN}")},
         rows=(
             Row(
                 "layer.mlp.down", "all-reduce@tp", "32", "1/2·3/2·4·2048·2 + 1/2·3/2·4·4",
@@ -118,7 +117,7 @@ DEFECTS = (
         what="what `mlp.down` gives is multiplied by the mean of the hidden activations, in float32",
         phase="decode",
         sites={
-            "jax": Site(DOWN_JAX[0], _RETURN, f"{_RETURN} * {_MEAN}"),
+            "jax": Site(*DOWN_SUM_JAX, f"{DOWN_SUM_JAX[1]} * {_MEAN}"),
             "torchxla": Site(
                 DOWN_TORCH[0], DOWN_TORCH[1],
                 f"{DOWN_TORCH[1]} * hidden.float().mean(-1, keepdim=True).to(hidden.dtype)",

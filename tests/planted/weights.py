@@ -13,6 +13,8 @@ DOWN_JAX = (
     "decoder/layers.py",
     'out = jnp.einsum("zbsf,zfd->zbsd", hidden, self.down[...], out_sharding=out_sharding(layout, STREAM))',
 )
+DOWN_SUM_JAX = "decoder/layers.py", "return layout.reduce_output(out, over=self.ffn)"
+"""Where the product's sum is asked for."""
 DOWN_TORCH = (
     "decoder/layers.py",
     'return layout.reduce_output(torch.einsum("zbsf,zfd->zbsd", hidden, self.down), over=self.ffn)',
