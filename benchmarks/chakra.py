@@ -27,9 +27,11 @@ def main() -> None:
             used = measure(python("compare.export", str(run), "--to", "chakra", "--out", str(traces), *words))
             folders = [path for path in traces.iterdir() if path.is_dir()]
             size = sum(file.stat().st_size for folder in folders for file in folder.glob("*.et"))
-            print(f"{title}: {len(folders)} of 256 ranks, {size / 1e6:.1f} MB in {used.seconds:.1f} s "
-                  f"({used.cpu_seconds:.1f} s of CPU), {used.peak_bytes / 2**20:.0f} MiB; "
-                  f"aim {AIM_S:g} s, {AIM_BYTES / 2**20:.0f} MiB")  # fmt: skip
+            print(
+                f"{title}: {len(folders)} of 256 ranks, {size / 1e6:.1f} MB in {used.seconds:.1f} s "
+                f"({used.cpu_seconds:.1f} s of CPU), {used.peak_bytes / 2**20:.0f} MiB; "
+                f"aim {AIM_S:g} s, {AIM_BYTES / 2**20:.0f} MiB"
+            )
         begun = time.perf_counter()
         trace = read_trace(folders[0])
         reading = time.perf_counter() - begun
@@ -37,8 +39,10 @@ def main() -> None:
         begun = time.perf_counter()
         played = play_graph(trace.graph, machine, tick_ps=trace.tick_ps)
         playing = time.perf_counter() - begun
-        print(f"read in {reading:.2f} s ({trace.graph.num_nodes:,} nodes), played in {playing:.1f} s: "
-              f"{max(played.cycles):,} cycles of 1 ps")  # fmt: skip
+        print(
+            f"read in {reading:.2f} s ({trace.graph.num_nodes:,} nodes), played in {playing:.1f} s: "
+            f"{max(played.cycles):,} cycles of 1 ps"
+        )
 
 
 if __name__ == "__main__":

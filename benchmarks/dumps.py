@@ -32,12 +32,24 @@ MAXTEXT = {
 }
 """Which function of MaxText, or which path, is which part of the model."""
 GPT_OSS = {
-    "model_type": "gpt_oss", "architectures": ["GptOssForCausalLM"], "torch_dtype": "bfloat16", "vocab_size": 201088,
-    "hidden_size": 2880, "intermediate_size": 2880, "num_hidden_layers": 24, "num_attention_heads": 64,
-    "num_key_value_heads": 8, "head_dim": 64, "num_local_experts": 32, "num_experts_per_tok": 4,
-    "max_position_embeddings": 131072, "rms_norm_eps": 1e-5, "rope_theta": 150000, "tie_word_embeddings": False,
+    "model_type": "gpt_oss",
+    "architectures": ["GptOssForCausalLM"],
+    "torch_dtype": "bfloat16",
+    "vocab_size": 201088,
+    "hidden_size": 2880,
+    "intermediate_size": 2880,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+    "head_dim": 64,
+    "num_local_experts": 32,
+    "num_experts_per_tok": 4,
+    "max_position_embeddings": 131072,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 150000,
+    "tie_word_embeddings": False,
     "attention_bias": True,
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,8 +86,10 @@ class Case:
     @property
     def dynamic(self) -> dict[str, float]:
         return {
-            COMPUTE: (ACTIVE_W - IDLE_W) * self.compute_s, SCALE_UP: self.up.joules, SCALE_OUT: self.out.joules,
-        }  # fmt: skip
+            COMPUTE: (ACTIVE_W - IDLE_W) * self.compute_s,
+            SCALE_UP: self.up.joules,
+            SCALE_OUT: self.out.joules,
+        }
 
     def marginal(self, part: str) -> float:
         """−d ln E / d ln s of one part, by a central difference of ±1 %."""
@@ -166,8 +168,10 @@ def marginal_table(*, gamma: float) -> str:
 
 def parts_table() -> str:
     """All three parts, nothing of the scale-out network hidden, γ = 0.5."""
-    lines = ["| sequences a replica | step | energy of a GPU | compute | scale-up | scale-out |",
-             "|---:|---:|---:|---:|---:|---:|"]  # fmt: skip
+    lines = [
+        "| sequences a replica | step | energy of a GPU | compute | scale-up | scale-out |",
+        "|---:|---:|---:|---:|---:|---:|",
+    ]
     for sequences in SEQUENCES:
         case = build_case(sequences, hidden=0.0, gamma=0.5)
         parts = " | ".join(f"{case.marginal(part):+.4f}" for part in NOMINAL)
@@ -226,8 +230,12 @@ def main() -> None:
 
 def fill_page(text: str) -> str:
     """The page with its tables made again."""
-    tables = {"parts": parts_table(), "turning": turning_table(), "scale-out": marginal_table(gamma=0.5),
-              "worst": marginal_table(gamma=1.0)}  # fmt: skip
+    tables = {
+        "parts": parts_table(),
+        "turning": turning_table(),
+        "scale-out": marginal_table(gamma=0.5),
+        "worst": marginal_table(gamma=1.0),
+    }
     for name, table in tables.items():
         begin, end = BEGIN.format(name), END.format(name)
         before, after = text.split(begin)[0], text.split(end)[1]

@@ -16,9 +16,11 @@ from compare.run.tasks import Task
 from meshes.case import Case
 
 CASES = (
-    ("tp4pp2", "scan", "prefill"), ("tp4pp2", "scan", "decode"), ("tp8", "scan", "decode"),
+    ("tp4pp2", "scan", "prefill"),
+    ("tp4pp2", "scan", "decode"),
+    ("tp8", "scan", "decode"),
     ("tp8", "unrolled", "decode"),
-)  # fmt: skip
+)
 ROUNDS = 2
 MOST = 1.35
 
@@ -39,9 +41,7 @@ def _compare(case: Case, arm: Arm, folder: Path) -> float:
     lowered.mkdir()
     first = tasks.lower_task(case, arm)
     (folder / "case.json").write_text(first.request)
-    subprocess.run(
-        first.argv(folder / "case.json", lowered), env=first.environment(), check=True, capture_output=True
-    )  # fmt: skip
+    subprocess.run(first.argv(folder / "case.json", lowered), env=first.environment(), check=True, capture_output=True)
     by_recording: dict[bool, list[Measured]] = {False: [], True: []}
     size = 0
     for number in range(ROUNDS):

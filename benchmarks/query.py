@@ -40,8 +40,10 @@ def main() -> None:
         table, frame = table[[*SUMS, "wire_bytes_per_token"]], frame.sort_index()
         pd.testing.assert_frame_equal(table, frame, check_dtype=False, check_index_type=False)
         query, pandas = statistics.median(query_s), statistics.median(pandas_s)
-        print(f"{RUNS} run folders, {len(rows):,} rows: {query:.2f} s, aim {AIM_S:g} s; pandas {pandas:.2f} s, "
-              f"{query / pandas:.2f} ×")  # fmt: skip
+        print(
+            f"{RUNS} run folders, {len(rows):,} rows: {query:.2f} s, aim {AIM_S:g} s; pandas {pandas:.2f} s, "
+            f"{query / pandas:.2f} ×"
+        )
         whole = measure(python("compare.query", str(runs), "--name", "volume-by-axis", "--csv"))
         print(f"the whole command: {whole.seconds:.2f} s, {whole.peak_bytes / 2**20:.0f} MiB")
 
@@ -62,10 +64,15 @@ def _by_pandas(runs: Path) -> pd.DataFrame:
         devices = 1
         for size in case["mesh"]["axes"].values():
             devices *= size
-        frames.append(frame.assign(
-            run=folder.name, model=case["model"]["name"], mesh=case["mesh"]["name"], devices=devices,
-            tokens=case["batch"] * frame["phase"].map({"prefill": case["seq"], "decode": 1}),
-        ))  # fmt: skip
+        frames.append(
+            frame.assign(
+                run=folder.name,
+                model=case["model"]["name"],
+                mesh=case["mesh"]["name"],
+                devices=devices,
+                tokens=case["batch"] * frame["phase"].map({"prefill": case["seq"], "decode": 1}),
+            )
+        )
     groups = pd.concat(frames).groupby(KEYS)
     table = groups[SUMS].sum()
     means = groups[["devices", "tokens"]].first()

@@ -131,12 +131,18 @@ def write_trace(events: int, path: Path) -> Path:
                         name: value.word if isinstance(value, Ref) else str(value) for name, value in about.items()
                     }
                     args = {
-                        "bytes_accessed": words["bytes_accessed"], "device_duration_ps": "900000",
-                        "device_offset_ps": str(at * 1000), "hlo_category": words["hlo_category"], "long_name": text,
-                        "model_flops": words["flops"], "raw_bytes_accessed": words["bytes_accessed"],
-                        "run_id": str(step), "shape_with_layout": text.split()[2], "source": words["source"],
+                        "bytes_accessed": words["bytes_accessed"],
+                        "device_duration_ps": "900000",
+                        "device_offset_ps": str(at * 1000),
+                        "hlo_category": words["hlo_category"],
+                        "long_name": text,
+                        "model_flops": words["flops"],
+                        "raw_bytes_accessed": words["bytes_accessed"],
+                        "run_id": str(step),
+                        "shape_with_layout": text.split()[2],
+                        "source": words["source"],
                         "tf_op": words["tf_op"],
-                    }  # fmt: skip
+                    }
                     _write_event(file, device, 3 if " copy-start(" in text else 2, text[1:].split()[0], at, 900, args)
                     at += 1000
                 _write_event(file, device, 0, str(step), begun, at - begun, {})
@@ -158,9 +164,13 @@ def _operation(number: int) -> tuple[str, dict[str, Ref | int | str]]:
     groups = ", channel_id=1, replica_groups={{0,1,2,3},{4,5,6,7}}, use_global_device_ids=true, to_apply=%add"
     more = groups if kind == "all-reduce" else ", kind=kLoop, calls=%fused_computation" if kind == "fusion" else ""
     about = {
-        "hlo_category": Ref(kind), "tf_op": f"jit(step)/layer.mlp.down/{kind}:{number}", "flops": number,
-        "bytes_accessed": 1000 * number, "program_id": 17, "source": "model.py:12",
-    }  # fmt: skip
+        "hlo_category": Ref(kind),
+        "tf_op": f"jit(step)/layer.mlp.down/{kind}:{number}",
+        "flops": number,
+        "bytes_accessed": 1000 * number,
+        "program_id": 17,
+        "source": "model.py:12",
+    }
     return f"%{kind}.{number} = {shape} {kind}({shape} %param.{number}){more}", about
 
 
@@ -179,9 +189,14 @@ def cpu_profile(events: int) -> Space:
                 name = f"all-reduce.{number}" if number % 20 == 0 else f"fusion.{number}"
                 key = device << 32 | count
                 stats = {
-                    "hlo_op": Ref(name), "hlo_module": Ref("jit_step"), "program_id": 0, "run_id": step,
-                    "device_ordinal": device, "_pt": 0, "_p": key,
-                }  # fmt: skip
+                    "hlo_op": Ref(name),
+                    "hlo_module": Ref("jit_step"),
+                    "program_id": 0,
+                    "run_id": step,
+                    "device_ordinal": device,
+                    "_pt": 0,
+                    "_p": key,
+                }
                 line.event(name, at, 900, stats=stats)
                 line.event(f"end: {name}", at + 890, 5, stats={"_ct": 0, "_c": key})
                 at, count = at + 1000, count + 1

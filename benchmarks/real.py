@@ -101,16 +101,22 @@ def _profile_words(document: dict[str, Any]) -> tuple[str, str, bool]:
     label = str(document["label"]).removeprefix("measured on ")
     times, programs = document["per_step"], document["programs"]
     step = times["step_ns"]
-    parts = {"compute": times["compute_ns"], "waits for local copies": times.get("copy_wait_ns"),
-             "exposed communication": times["exposed_ns"]}  # fmt: skip
+    parts = {
+        "compute": times["compute_ns"],
+        "waits for local copies": times.get("copy_wait_ns"),
+        "exposed communication": times["exposed_ns"],
+    }
     shares = [f"{percent_text(amount / step)} {name}" for name, amount in parts.items() if amount and step]
     words = [f"step {time_text(step)}: {', '.join(shares)}"]
     if programs and programs[0]["operations"]:
         longest = programs[0]["operations"][0]
         words.append(f"longest {longest['name']} × {longest['instructions']}, {time_text(longest['time_ns'])}")
     for program in programs:
-        words += [f"{count_text(total['count'], kind)} in {program['program'].partition('(')[0]}, "
-                  f"{time_text(total['total_ns'])}" for kind, total in program["communication"].items()]  # fmt: skip
+        words += [
+            f"{count_text(total['count'], kind)} in {program['program'].partition('(')[0]}, "
+            f"{time_text(total['total_ns'])}"
+            for kind, total in program["communication"].items()
+        ]
     return f"profile of {label}, {count_text(len(programs), 'program')}", "; ".join(words), False
 
 

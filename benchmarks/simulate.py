@@ -78,9 +78,12 @@ def list_distinct_ranks() -> Graph:
             else:
                 table.communicate(COLLECTIVE, f"all-reduce.{node}", len(transfers) - 1, 1 << 20, deps)
     return Graph(
-        name="distinct", num_ranks=RANKS, tables=tuple(table.build() for table in tables),
-        table_of=np.arange(RANKS), transfers=tuple(transfers),
-    )  # fmt: skip
+        name="distinct",
+        num_ranks=RANKS,
+        tables=tuple(table.build() for table in tables),
+        table_of=np.arange(RANKS),
+        transfers=tuple(transfers),
+    )
 
 
 def list_training_step() -> Graph:
@@ -109,9 +112,12 @@ def list_training_step() -> Graph:
                 gradients.append(communicate(ALL_REDUCE, weights, replicas))
     table.compute("update", 5_000_000_000, [*chain, *gradients])
     return Graph(
-        name="70B", num_ranks=size, tables=(table.build(),), table_of=np.zeros(size, np.int64),
+        name="70B",
+        num_ranks=size,
+        tables=(table.build(),),
+        table_of=np.zeros(size, np.int64),
         transfers=tuple(transfers),
-    )  # fmt: skip
+    )
 
 
 def run_what_ifs() -> int:

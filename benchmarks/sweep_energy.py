@@ -23,8 +23,17 @@ MICROBATCHES = (1, 2, 4, 8, 16)
 EXAMPLE = Path(__file__).parents[1] / "docs/example-run"
 
 LAYOUTS = "tp8,tp8+sp,dp2tp4,dp4tp2,tp4,tp4pp2,tp2pp4,pp8,tp2pp2,pp4"
-SWEEP = ("--models", "llama-3.1-8b,llama-3.2-1b", "--meshes", LAYOUTS, "--microbatches", "1,2,4,8",
-         "--controls", "none", "--energy")  # fmt: skip
+SWEEP = (
+    "--models",
+    "llama-3.1-8b,llama-3.2-1b",
+    "--meshes",
+    LAYOUTS,
+    "--microbatches",
+    "1,2,4,8",
+    "--controls",
+    "none",
+    "--energy",
+)
 
 
 def main() -> None:

@@ -45,18 +45,29 @@ def write(folder: Path, *, name: str, layers: int) -> Model:
 
 def _config(some: Model) -> dict[str, Any]:
     config: dict[str, Any] = {
-        "model_type": some.family, "vocab_size": some.vocab, "hidden_size": some.embed,
-        "intermediate_size": some.ffn or some.expert_ffn, "num_hidden_layers": some.layers,
-        "num_attention_heads": some.heads, "num_key_value_heads": some.kv_heads, "head_dim": some.head_dim,
-        "rms_norm_eps": some.norm_eps, "rope_theta": some.rope_theta, "tie_word_embeddings": some.tied,
-    }  # fmt: skip
+        "model_type": some.family,
+        "vocab_size": some.vocab,
+        "hidden_size": some.embed,
+        "intermediate_size": some.ffn or some.expert_ffn,
+        "num_hidden_layers": some.layers,
+        "num_attention_heads": some.heads,
+        "num_key_value_heads": some.kv_heads,
+        "head_dim": some.head_dim,
+        "rms_norm_eps": some.norm_eps,
+        "rope_theta": some.rope_theta,
+        "tie_word_embeddings": some.tied,
+    }
     if some.rope_scaling:
         scaling = asdict(some.rope_scaling)
         longest = scaling.pop("original_seq")
         config["rope_scaling"] = {"rope_type": "llama3", "original_max_position_embeddings": longest, **scaling}
     if some.experts:
-        config |= {"num_local_experts": some.experts, "num_experts_per_tok": some.experts_per_token,
-                   "moe_intermediate_size": some.expert_ffn, "norm_topk_prob": some.renormalized}  # fmt: skip
+        config |= {
+            "num_local_experts": some.experts,
+            "num_experts_per_tok": some.experts_per_token,
+            "moe_intermediate_size": some.expert_ffn,
+            "norm_topk_prob": some.renormalized,
+        }
     return config
 
 

@@ -27,9 +27,24 @@ SHOWN = ("tpu", "tpu+einsum", "tpu+torchax", *WITNESSES)
 
 def compile_run(mesh: str, *, model: str, out: Path) -> Path:
     """The run folder of one mesh, with every witness."""
-    argv = [sys.executable, "-m", "compare.run", "--mesh", mesh, "--model", model, "--out", str(out), "--json",
-            "--witness", ",".join(WITNESSES), "--controls",
-            "partitioner,attention,tracer", "--timeout", "3600"]  # fmt: skip
+    argv = [
+        sys.executable,
+        "-m",
+        "compare.run",
+        "--mesh",
+        mesh,
+        "--model",
+        model,
+        "--out",
+        str(out),
+        "--json",
+        "--witness",
+        ",".join(WITNESSES),
+        "--controls",
+        "partitioner,attention,tracer",
+        "--timeout",
+        "3600",
+    ]
     done = subprocess.run(argv, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         sys.exit(f"compare.run --mesh {mesh} ended with {done.returncode}:\n{done.stderr[-3000:]}")
@@ -43,12 +58,22 @@ def summarize(report: Report) -> Iterator[dict[str, object]]:
             if line.cell in SHOWN:
                 program = phase_report.arms[line.arm].cell(line.cell)
                 yield {
-                    "model": report.case.model.name, "mesh": report.case.mesh.name, "phase": phase, "arm": line.arm,
-                    "program": line.cell, "status": line.status, "wire_bytes": line.wire_bytes, "ratio": line.ratio,
-                    "inherent": line.inherent, "inflated": line.inflated, "induced": line.induced,
-                    "missing": line.missing, "constraints": program.constraints, "versions": program.versions,
+                    "model": report.case.model.name,
+                    "mesh": report.case.mesh.name,
+                    "phase": phase,
+                    "arm": line.arm,
+                    "program": line.cell,
+                    "status": line.status,
+                    "wire_bytes": line.wire_bytes,
+                    "ratio": line.ratio,
+                    "inherent": line.inherent,
+                    "inflated": line.inflated,
+                    "induced": line.induced,
+                    "missing": line.missing,
+                    "constraints": program.constraints,
+                    "versions": program.versions,
                     "beyond": list(_beyond(program)),
-                }  # fmt: skip
+                }
 
 
 def _beyond(program: ProgramReport) -> Iterator[dict[str, object]]:

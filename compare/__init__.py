@@ -19,17 +19,38 @@ if TYPE_CHECKING:
 
 _OWN, _NOTEBOOK = "compare.diff.own.api", "compare.notebook"
 _PLACES = {
-    "assert_collectives": _OWN, "collectives": _OWN, "contract_rows": _OWN, "judge": _OWN,
-    "Table": "compare.diff.own.table", "ContractRow": "compare.contract.row",
-    "run": _NOTEBOOK, "load_run": _NOTEBOOK, "plan": _NOTEBOOK, "read_profile": _NOTEBOOK, "LoadedRun": _NOTEBOOK,
-    "Profile": _NOTEBOOK, "query_runs": "compare.query.engine",
-}  # fmt: skip
+    "assert_collectives": _OWN,
+    "collectives": _OWN,
+    "contract_rows": _OWN,
+    "judge": _OWN,
+    "Table": "compare.diff.own.table",
+    "ContractRow": "compare.contract.row",
+    "run": _NOTEBOOK,
+    "load_run": _NOTEBOOK,
+    "plan": _NOTEBOOK,
+    "read_profile": _NOTEBOOK,
+    "LoadedRun": _NOTEBOOK,
+    "Profile": _NOTEBOOK,
+    "query_runs": "compare.query.engine",
+}
 """Name -> the module that has it.  `run` and `plan` are modules, too, which are called as these functions."""
 
 __all__ = [
-    "ContractRow", "LoadedRun", "Profile", "Table", "__version__", "assert_collectives", "collectives", "contract_rows",
-    "judge", "load_run", "plan", "query_runs", "read_profile", "run",
-]  # fmt: skip
+    "ContractRow",
+    "LoadedRun",
+    "Profile",
+    "Table",
+    "__version__",
+    "assert_collectives",
+    "collectives",
+    "contract_rows",
+    "judge",
+    "load_run",
+    "plan",
+    "query_runs",
+    "read_profile",
+    "run",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -115,10 +115,13 @@ def run(
     chip: the file of `--chip`.  Progress goes to stderr.  Raises `ValueError`, one line, for a request that cannot be.
     """
     report, folder, _ = make_run(
-        Case.read(mesh, model_name=model, phases=tuple(phases), **words), arms=parse_arms(arms),
-        controls=parse_controls(controls), out=Path(out), no_cache=no_cache,
+        Case.read(mesh, model_name=model, phases=tuple(phases), **words),
+        arms=parse_arms(arms),
+        controls=parse_controls(controls),
+        out=Path(out),
+        no_cache=no_cache,
         chip=Path(chip) if chip else None,
-    )  # fmt: skip
+    )
     return LoadedRun(folder, report)
 
 

@@ -17,10 +17,19 @@ from meshes.process.one_line import is_quiet
 
 
 def make_run(
-    case: Case, *, arms: Sequence[Arm], controls: Sequence[str] = (), witnesses: Sequence[str] = (), libtpu: str = "",
-    execute: str = "", passes: bool = True, chip: Path | None = None, out: Path,
-    timeout_s: float = scheduler.TIMEOUT_S, no_cache: bool = False,
-) -> tuple[Report, Path, list[str]]:  # fmt: skip
+    case: Case,
+    *,
+    arms: Sequence[Arm],
+    controls: Sequence[str] = (),
+    witnesses: Sequence[str] = (),
+    libtpu: str = "",
+    execute: str = "",
+    passes: bool = True,
+    chip: Path | None = None,
+    out: Path,
+    timeout_s: float = scheduler.TIMEOUT_S,
+    no_cache: bool = False,
+) -> tuple[Report, Path, list[str]]:
     """(the report, the run folder, notes).  The options are those of `compare.run`; progress goes to stderr.
 
     Raises `ValueError`, one line, for a case that cannot be.
@@ -32,9 +41,17 @@ def make_run(
     with replace_folder.open_replacement(target) as scratch, cache.open_cache(bypass=no_cache) as user_cache:
         with progress.show_events(Console(stderr=True, quiet=is_quiet())) as notify:
             outcomes = scheduler.run_case(
-                case, arms=list(arms), cache=user_cache, notify=notify, timeout_s=timeout_s, controls=controls,
-                libtpu=libtpu, passes=passes, execute=execute, witnesses=witnesses,
-            )  # fmt: skip
+                case,
+                arms=list(arms),
+                cache=user_cache,
+                notify=notify,
+                timeout_s=timeout_s,
+                controls=controls,
+                libtpu=libtpu,
+                passes=passes,
+                execute=execute,
+                witnesses=witnesses,
+            )
         run_folder.write_cells(scratch, case=case, outcomes=outcomes)
         if chip:
             copy_chip(chip, scratch, case.topology.generation)

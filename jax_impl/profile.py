@@ -21,10 +21,12 @@ from meshes.twins.worker import Stages, serve, write_about
 
 POWER_EVENTS: Mapping[str, int | bool] = MappingProxyType(
     {
-        "tpu_power_trace_level": 2, "tpu_e2e_enable_fw_power_level_event": True,
-        "tpu_e2e_enable_fw_throttle_event": True, "tpu_e2e_enable_fw_thermal_event": True,
+        "tpu_power_trace_level": 2,
+        "tpu_e2e_enable_fw_power_level_event": True,
+        "tpu_e2e_enable_fw_throttle_event": True,
+        "tpu_e2e_enable_fw_thermal_event": True,
     }
-)  # fmt: skip
+)
 """Options of libtpu's profiler for power, throttling and temperature; off by default (docs/power.md)."""
 
 WARMUP_STEPS = 2

@@ -183,8 +183,14 @@ class Case:
     @property
     def name(self) -> str:
         """Names the run folder: two cases share a name only if they are equal but for arms."""
-        parts = [self.model.name, self.plan.name, self.topology.name.replace(":", "-"),
-                 f"b{self.batch}", f"s{self.seq}", f"m{self.microbatches}"]  # fmt: skip
+        parts = [
+            self.model.name,
+            self.plan.name,
+            self.topology.name.replace(":", "-"),
+            f"b{self.batch}",
+            f"s{self.seq}",
+            f"m{self.microbatches}",
+        ]
         parts += [
             getattr(self, word) for word in CHOICES if word != "phases" and getattr(self, word) != CHOICES[word][0]
         ]
@@ -301,8 +307,10 @@ def _check_stages(case: Case) -> None:
 
 def _refusal(case: Case, axis: str, dim: str, size: int) -> str:
     fits = [n for n in divisors(size) if axis != "tp" or _tp_fits(case, n)]
-    return (f"{axis}{case.mesh.axes[axis]} does not divide {dim}={size} of {case.model.name}; "
-            f"{axis} sizes that fit: {_listed(fits)}")  # fmt: skip
+    return (
+        f"{axis}{case.mesh.axes[axis]} does not divide {dim}={size} of {case.model.name}; "
+        f"{axis} sizes that fit: {_listed(fits)}"
+    )
 
 
 def divisors(size: int) -> list[int]:

@@ -11,10 +11,12 @@ from typing import Any, Self
 from meshes.process.errors import MeshError
 from meshes.process.one_line import quote
 
-LARGEST: Mapping[str, int] = MappingProxyType({
-    **dict.fromkeys(("vocab", "embed", "ffn", "expert_ffn", "shared_ffn", "head_dim"), 2**24),
-    **dict.fromkeys(("layers", "heads", "kv_heads", "experts", "experts_per_token"), 2**14),
-})  # fmt: skip
+LARGEST: Mapping[str, int] = MappingProxyType(
+    {
+        **dict.fromkeys(("vocab", "embed", "ffn", "expert_ffn", "shared_ffn", "head_dim"), 2**24),
+        **dict.fromkeys(("layers", "heads", "kv_heads", "experts", "experts_per_token"), 2**14),
+    }
+)
 """Of each size of a model; a hundred times those of the largest that are published."""
 
 MAYBE_NONE = ("ffn", "experts", "experts_per_token", "expert_ffn", "shared_ffn")

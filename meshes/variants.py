@@ -76,16 +76,24 @@ def _pin(scope: str) -> Variant:
 
 def _attention(name: str, sentence: str, code: str, *, phases: tuple[str, ...] = ("prefill", "decode")) -> Variant:
     return Variant(
-        name=f"attention-{name}", scope="layer.attention.core", site="attention", sentence=sentence,
-        code={"torchxla": code}, phases=phases,
-    )  # fmt: skip
+        name=f"attention-{name}",
+        scope="layer.attention.core",
+        site="attention",
+        sentence=sentence,
+        code={"torchxla": code},
+        phases=phases,
+    )
 
 
 def _cache(name: str, sentence: str, *, jax: str, torchxla: str) -> Variant:
     return Variant(
-        name=f"cache-{name}", scope="layer.attention.core", site="cache", sentence=sentence,
-        code={"jax": jax, "torchxla": torchxla}, phases=("decode",),
-    )  # fmt: skip
+        name=f"cache-{name}",
+        scope="layer.attention.core",
+        site="cache",
+        sentence=sentence,
+        code={"jax": jax, "torchxla": torchxla},
+        phases=("decode",),
+    )
 
 
 _GROUPED = "q = q.unflatten(1, (kv_heads, -1)).flatten(2, 3)  # from [batch, heads, seq, head_dim]"

@@ -51,7 +51,7 @@ _ROWS: tuple[tuple[str, str, Callable[[Model], bool]], ...] = (
     ("layers.shared_gate", "layers stages embed", lambda model: model.shared_ffn > 0),
     ("norm.scale", "embed", lambda model: True),
     ("head.table", "embed vocab", lambda model: not model.tied),
-)  # fmt: skip
+)
 """Name, dims, and the models that have it: a tied head is the embedding, and has no row."""
 
 _OWN = ("vocab", "embed", "ffn", "heads", "head_dim", "experts", "expert_ffn", "shared_ffn")

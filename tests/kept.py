@@ -17,9 +17,21 @@ from tests.places import ROOT
 MADE_BY = "made_by.json"
 KIND = "test"
 DISTRIBUTIONS = (
-    "jax", "jaxlib", "libtpu", "flax", "orbax-checkpoint", "tokenizers", "torch", "torch_xla", "torchax",
-    "transformers", "google-tunix", "qwix", "numpy", "safetensors",
-)  # fmt: skip
+    "jax",
+    "jaxlib",
+    "libtpu",
+    "flax",
+    "orbax-checkpoint",
+    "tokenizers",
+    "torch",
+    "torch_xla",
+    "torchax",
+    "transformers",
+    "google-tunix",
+    "qwix",
+    "numpy",
+    "safetensors",
+)
 
 
 def describe(folder: Path, *sources: str, **words: object) -> None:

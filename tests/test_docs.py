@@ -22,9 +22,12 @@ def between(text, mark):
 
 
 def causes_table():
-    rows = [f"| `{row.name}`{mesh} | {verdict} | {words.sentence} | {words.remedy} |"
-            for verdict, table in (("inflated", INFLATED), ("induced", INDUCED)) for row in table
-            for mesh, words in [("", row), *((f", no {axis}", own) for axis, own in row.without.items())]]  # fmt: skip
+    rows = [
+        f"| `{row.name}`{mesh} | {verdict} | {words.sentence} | {words.remedy} |"
+        for verdict, table in (("inflated", INFLATED), ("induced", INDUCED))
+        for row in table
+        for mesh, words in [("", row), *((f", no {axis}", own) for axis, own in row.without.items())]
+    ]
     return "\n".join(["| cause | verdict | what it means | what usually removes it |", "|---|---|---|---|", *rows, ""])
 
 
@@ -97,8 +100,12 @@ def redrawn(tmp_path_factory):
     out = tmp_path_factory.mktemp("example") / "run"
     done = subprocess.run(
         [sys.executable, "-m", "compare.report", "docs/example-run", "--out", str(out)],
-        capture_output=True, text=True, cwd=ROOT, check=True, env=os.environ | {"COLUMNS": "100", "NO_COLOR": "1"},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
+        env=os.environ | {"COLUMNS": "100", "NO_COLOR": "1"},
+    )
     return out, done.stdout
 
 

@@ -63,11 +63,31 @@ def test_the_torch_twin_has_of_jaxlib_what_makes_and_edits_stablehlo():
 
 TIMES = ("timeline", "schedule", "network", "chakra", "profile", "metrics", "energy")
 SPINE = (
-    "hlo", "passes", "compile", "contract", "verdict", "report", *TIMES, "run", "user_program", "render",
-)  # fmt: skip
+    "hlo",
+    "passes",
+    "compile",
+    "contract",
+    "verdict",
+    "report",
+    *TIMES,
+    "run",
+    "user_program",
+    "render",
+)
 """The rooms of `compare`, lowest first: each imports only those before it."""
-SLICES = ("sweep", "gallery", "remedy", "diff", "history", "query", "export", "metric", "simulate",
-          "calibrate", "energy.speeds")  # fmt: skip
+SLICES = (
+    "sweep",
+    "gallery",
+    "remedy",
+    "diff",
+    "history",
+    "query",
+    "export",
+    "metric",
+    "simulate",
+    "calibrate",
+    "energy.speeds",
+)
 """Each hangs on the spine, and knows no other slice."""
 
 
@@ -111,8 +131,10 @@ def imported_modules(file: Path) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{name.name}" if is_module(node.module, name.name) else str(node.module)
-                        for name in node.names)  # fmt: skip
+            yield from (
+                f"{node.module}.{name.name}" if is_module(node.module, name.name) else str(node.module)
+                for name in node.names
+            )
 
 
 def is_module(package: str | None, name: str) -> bool:
@@ -171,8 +193,11 @@ def package_of(module: str) -> str:
 
 
 def test_only_the_compile_imports_the_compiler():
-    users = {file.relative_to(ROOT).parts[1] for file in files("compare")
-             if any(name.startswith(("jaxlib", "libtpu")) for name in imports(file))}  # fmt: skip
+    users = {
+        file.relative_to(ROOT).parts[1]
+        for file in files("compare")
+        if any(name.startswith(("jaxlib", "libtpu")) for name in imports(file))
+    }
     assert users == {"compile"}
 
 
@@ -203,8 +228,16 @@ def test_the_contract_shares_nothing_with_what_makes_the_shardings():
     assert len(reference) >= 4
     for file in reference:
         foreign = {name for name in imports(file) if not name.startswith("compare.contract")}
-        assert foreign <= {"collections.abc", "dataclasses", "fractions", "itertools", "math", "typing",
-                         "meshes.assignment", "meshes.case"}, file  # fmt: skip
+        assert foreign <= {
+            "collections.abc",
+            "dataclasses",
+            "fractions",
+            "itertools",
+            "math",
+            "typing",
+            "meshes.assignment",
+            "meshes.case",
+        }, file
 
 
 def test_a_verdict_takes_rows_and_knows_no_case():
@@ -215,9 +248,23 @@ def test_a_verdict_takes_rows_and_knows_no_case():
 
 
 COMMANDS = {
-    "run", "plan", "hlo", "report", "trace", "sweep", "diff", "history", "remedy", "teach", "query", "export",
-    "metric", "simulate", "calibrate", "energy",
-}  # fmt: skip
+    "run",
+    "plan",
+    "hlo",
+    "report",
+    "trace",
+    "sweep",
+    "diff",
+    "history",
+    "remedy",
+    "teach",
+    "query",
+    "export",
+    "metric",
+    "simulate",
+    "calibrate",
+    "energy",
+}
 """Each `python -m compare.<name>` that the documents name."""
 
 
@@ -231,8 +278,12 @@ def test_command_lines_parse_call_and_print():
 def test_rooms_take_typed_arguments_and_parse_no_command_line():
     parse = {"argparse", "meshes.process.command_line.Parser", "meshes.process.command_line.command_parser"}
     for file in files("compare"):
-        names = {f"{node.module}.{name.name}" for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-                 if isinstance(node, ast.ImportFrom) for name in node.names}  # fmt: skip
+        names = {
+            f"{node.module}.{name.name}"
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+            if isinstance(node, ast.ImportFrom)
+            for name in node.names
+        }
         assert is_command(file) or not parse & {*names, *imports(file)}, file
 
 
@@ -249,8 +300,10 @@ def test_every_documented_module_is_a_shim_of_its_command():
 
 @pytest.mark.parametrize("arm", ["jax_impl", "torchxla_impl"])
 def test_sharding_is_touched_in_the_sharding_room_of_an_arm_alone(arm):
-    words = re.compile(r"\b(PartitionSpec|NamedSharding|with_sharding_constraint|shard_map|mark_sharding|"
-                       r"get_op_sharding|_xla_annotate_custom_sharding)\b")  # fmt: skip
+    words = re.compile(
+        r"\b(PartitionSpec|NamedSharding|with_sharding_constraint|shard_map|mark_sharding|"
+        r"get_op_sharding|_xla_annotate_custom_sharding)\b"
+    )
     # The gallery's patterns are what somebody would write who has no layout: they show the API itself.
     # Microbenchmarks measure devices: they have no layout either.  The plain layer shows what the layout's words mean.
     without = ("patterns", "microbenchmarks", "plain_layer.py")
@@ -279,8 +332,9 @@ print(sum(getattr(module, "__file__", None) is not None for module in own))
     ],
 )
 def test_a_command_loads_few_of_our_files(words, most):
-    done = subprocess.run([sys.executable, "-c", LOADED, *words.split()], capture_output=True, text=True, cwd=ROOT,
-                          check=True)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, *words.split()], capture_output=True, text=True, cwd=ROOT, check=True
+    )
     assert 5 < int(done.stdout) <= most
 
 
@@ -293,9 +347,22 @@ def test_the_root_holds_what_it_should():
     if done.returncode:
         pytest.skip("this is no checkout")
     assert {name.partition("/")[0] for name in done.stdout.splitlines()} == {
-        ".ci", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "benchmarks", "compare", "docs",
-        "jax_impl", "meshes", "pyproject.toml", "tests", "torchxla_impl", "witnesses",
-    }  # fmt: skip
+        ".ci",
+        ".gitignore",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "LICENSE",
+        "README.md",
+        "benchmarks",
+        "compare",
+        "docs",
+        "jax_impl",
+        "meshes",
+        "pyproject.toml",
+        "tests",
+        "torchxla_impl",
+        "witnesses",
+    }
 
 
 def test_no_test_imports_jax_where_tests_are_collected():

@@ -35,8 +35,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def call(site: Path, *words: str) -> str:
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     # The checkout may be installed in this environment as editable: its finder comes behind PYTHONPATH.
-    done = subprocess.run([sys.executable, "-P", "-m", "compare", *words], capture_output=True, text=True,
-                          check=False, cwd=site.parent, env=environment | {"PYTHONPATH": str(site)})  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "compare", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=site.parent,
+        env=environment | {"PYTHONPATH": str(site)},
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 

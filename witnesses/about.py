@@ -39,10 +39,17 @@ def describe(
 def describe_parameters(parameters: Sequence[Argument], case: Case) -> list[dict[str, Any]]:
     """The program's parameters in their order, with what each is."""
     return [
-        {"index": index, "name": each.name, "role": each.role, "dims": each.dims, "shape": list(each.shape),
-         "dtype": each.dtype, "axes": _words(each.axes(case))}
+        {
+            "index": index,
+            "name": each.name,
+            "role": each.role,
+            "dims": each.dims,
+            "shape": list(each.shape),
+            "dtype": each.dtype,
+            "axes": _words(each.axes(case)),
+        }
         for index, each in enumerate(parameters)
-    ]  # fmt: skip
+    ]
 
 
 def package_versions(packages: Sequence[str]) -> dict[str, str]:

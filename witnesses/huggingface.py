@@ -101,9 +101,15 @@ def jax_attention(environment: Any) -> None:
     from torchax.interop import jax_view, torch_view
 
     def attend(
-        query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
-        scale: float | None = None, enable_gqa: bool = False,
-    ) -> Any:  # fmt: skip
+        query: Any,
+        key: Any,
+        value: Any,
+        attn_mask: Any = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> Any:
         # torch: [batch heads tokens head_dim]; JAX: [batch tokens heads head_dim]
         q, k, v = (jax_view(each).swapaxes(1, 2) for each in (query, key, value))
         mask = None if attn_mask is None else jax_view(attn_mask)

@@ -47,8 +47,10 @@ def lower(witness: Witness, case: Case, *, stages: Stages) -> tuple[bytes, dict[
     stages.begin("trace")
     mesh = make_mesh(witness, case)
     traced = trace(witness, case)
-    groups = [{each.name: _abstract(each, case, witness, mesh) for each in traced.program.of_role(role)}
-              for role in ("weight", "cache", "input")]  # fmt: skip
+    groups = [
+        {each.name: _abstract(each, case, witness, mesh) for each in traced.program.of_role(role)}
+        for role in ("weight", "cache", "input")
+    ]
 
     def step(weights: Arrays, cache: Arrays, inputs: Arrays) -> tuple[Any, Arrays]:
         ids, _, kept = traced.run(weights, cache, inputs)
@@ -58,8 +60,11 @@ def lower(witness: Witness, case: Case, *, stages: Stages) -> tuple[bytes, dict[
         lowered = jax.jit(step, donate_argnums=1, keep_unused=True).trace(*groups).lower(lowering_platforms=("tpu",))
     stages.begin("lower")
     constraints = check_constraints(lowered, requested=len(traced.constraints), witness=witness)
-    parameters = [each for group, role in zip(groups, ("weight", "cache", "input"), strict=True)
-                  for each in sorted(traced.program.of_role(role), key=lambda each: each.name)]  # fmt: skip
+    parameters = [
+        each
+        for group, role in zip(groups, ("weight", "cache", "input"), strict=True)
+        for each in sorted(traced.program.of_role(role), key=lambda each: each.name)
+    ]
     return jax_about.bytecode(lowered), describe(
         witness,
         case,

@@ -82,10 +82,15 @@ RUN_LINE = (
     "Congestion_Unaware --num-queues-per-dim=2 --injection-scale=3 --rendezvous-protocol=true --comm-scale 1\n",
     'ASTRA_SIM --system-configuration="a/system.json" --logging-folder x # of ours\n',
 )
-MEMORY = json.dumps({
-    "memory-type": "PER_NODE_MEMORY_EXPANSION", "remote-mem-latency": 100, "remote-mem-bw": 50, "num-nodes": 2,
-    "num-npus-per-node": 2,
-})  # fmt: skip
+MEMORY = json.dumps(
+    {
+        "memory-type": "PER_NODE_MEMORY_EXPANSION",
+        "remote-mem-latency": 100,
+        "remote-mem-bw": 50,
+        "num-nodes": 2,
+        "num-npus-per-node": 2,
+    }
+)
 
 COST = (
     "--collective all-reduce --bytes 4096 --dims ring:4,ring:2 --bandwidth 90,9 --latency 1000,1 --algorithm ring,ring",
@@ -159,8 +164,11 @@ def ask(given: str, folder: Path, *, wrong: Callable[[str], Exception]) -> objec
     before = {path: path.stat().st_mtime_ns for path in sorted(home.rglob("*"))}
     rows: list[Any] = []
     try:
-        answer_question(read_runs([home / "run"]), given.replace("{0}", str(home)),
-                        lambda connection, sql: rows.extend(connection.execute(sql).fetchmany(1000)))  # fmt: skip
+        answer_question(
+            read_runs([home / "run"]),
+            given.replace("{0}", str(home)),
+            lambda connection, sql: rows.extend(connection.execute(sql).fetchmany(1000)),
+        )
     finally:
         if before != {path: path.stat().st_mtime_ns for path in sorted(home.rglob("*"))}:
             raise wrong("a query changed a file")

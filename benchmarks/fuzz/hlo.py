@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from benchmarks.fuzz import mutate
 from compare.hlo.collective import Collective
 
-_KINDS = (
-    "all-reduce|all-gather|reduce-scatter|ragged-all-to-all|all-to-all|collective-permute|collective-broadcast"
-)  # fmt: skip
+_KINDS = "all-reduce|all-gather|reduce-scatter|ragged-all-to-all|all-to-all|collective-permute|collective-broadcast"
 _COLLECTIVE = re.compile(rf"(?<=\s)(?:(?:{_KINDS})(?:-start)?|send|recv)\s*\(")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _CALLED = re.compile(
@@ -29,10 +27,21 @@ _NAMES = re.compile(r"%?([A-Za-z_][\w.\-]*)")
 def comparable_columns(rows: Sequence[Collective]) -> tuple[object, ...]:
     """Columns that damage to a bystander must not change; a lost scope or line may be inferred differently."""
     return tuple(
-        (row.name, row.kind, row.axes, row.network, row.dtype, row.mesh_groups, row.executions, row.executions_are,
-         row.payload_bytes, row.wire_bytes, row.step_wire_bytes)
+        (
+            row.name,
+            row.kind,
+            row.axes,
+            row.network,
+            row.dtype,
+            row.mesh_groups,
+            row.executions,
+            row.executions_are,
+            row.payload_bytes,
+            row.wire_bytes,
+            row.step_wire_bytes,
+        )
         for row in rows
-    )  # fmt: skip
+    )
 
 
 def describe_loss(text: str, rows: Sequence[Collective]) -> str:
@@ -87,9 +96,11 @@ def find_bystanders(text: str) -> list[int]:
                 leading.add(owner[at])
     uncalled = {word for word in leading if not any(_calls(line, word) and " fusion(" in line for line in lines)}
     touched = {
-        word for line in lines if _COLLECTIVE.search(_QUOTED.sub('""', line)) or "-done(" in line
+        word
+        for line in lines
+        if _COLLECTIVE.search(_QUOTED.sub('""', line)) or "-done(" in line
         for word in _NAMES.findall(_QUOTED.sub('""', line))
-    }  # fmt: skip
+    }
     return [
         at
         for at, line in enumerate(lines)
@@ -143,9 +154,18 @@ _ATTRIBUTES = (
     'backend_config={"known_trip_count":{"n":"3"}}', "direction=LE", "direction=GT", "index=1",
 )  # fmt: skip
 _OPCODES = (
-    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast", "copy",
-    "negate", "all-reduce-start", "all-gather-start", "collective-permute-start",
-)  # fmt: skip
+    "all-reduce",
+    "all-gather",
+    "reduce-scatter",
+    "all-to-all",
+    "collective-permute",
+    "collective-broadcast",
+    "copy",
+    "negate",
+    "all-reduce-start",
+    "all-gather-start",
+    "collective-permute-start",
+)
 _DTYPES = ("f32", "bf16", "s32", "u8", "s4", "pred", "f64", "c64", "f8e4m3fn", "u32", "token", "s2")
 _NAME = re.compile(r"%[\w.\-]+")
 _SHAPE = re.compile(r"(?<![\w.])([a-z]\w*)\[([\d,<=]*)\]")
@@ -235,6 +255,17 @@ def _any_damage(line: str, lines: list[str], rng: random.Random) -> str:
 
 
 _DAMAGES = (
-    _small_number, _small_number, _foreign_attribute, _foreign_attribute, _lost_attribute, _another_attribute,
-    _another_opcode, _another_dtype, _another_size, _another_name, _comment, _another_place, _any_damage,
-)  # fmt: skip
+    _small_number,
+    _small_number,
+    _foreign_attribute,
+    _foreign_attribute,
+    _lost_attribute,
+    _another_attribute,
+    _another_opcode,
+    _another_dtype,
+    _another_size,
+    _another_name,
+    _comment,
+    _another_place,
+    _any_damage,
+)

@@ -255,12 +255,21 @@ def _time_on_machine(path: Path) -> object:
 
 
 _NETWORK = "topology: [ Ring, Switch ]\nnpus_count: [ 2, 2 ]\nbandwidth: [ 90.5, 1e3 ]\nlatency: [ 1000.0, 5 ]\n"
-_SYSTEM = json.dumps({
-    "scheduling-policy": "FIFO", "endpoint-delay": 10, "active-chunks-per-dimension": 2, "preferred-dataset-splits": 2,
-    "collective-optimization": "localBWAware", "local-mem-bw": 50.5, "roofline-enabled": 0,
-    **{f"{kind}-implementation": ["ring", "direct1"]
-       for kind in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")},
-})  # fmt: skip
+_SYSTEM = json.dumps(
+    {
+        "scheduling-policy": "FIFO",
+        "endpoint-delay": 10,
+        "active-chunks-per-dimension": 2,
+        "preferred-dataset-splits": 2,
+        "collective-optimization": "localBWAware",
+        "local-mem-bw": 50.5,
+        "roofline-enabled": 0,
+        **{
+            f"{kind}-implementation": ["ring", "direct1"]
+            for kind in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
+        },
+    }
+)
 
 
 def _rank_nodes(rank: int) -> list[bytes]:
@@ -309,11 +318,27 @@ def _cell(path: Path) -> object:
 
 
 def _config() -> list[str]:
-    names = {"model_type": "llama", "vocab_size": 128, "hidden_size": 64, "intermediate_size": 96, "head_dim": 16,
-             "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "rms_norm_eps": 1e-5,
-             "rope_theta": 10000.0, "max_position_embeddings": 512, "tie_word_embeddings": False,
-             "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-                              "original_max_position_embeddings": 8192}}  # fmt: skip
+    names = {
+        "model_type": "llama",
+        "vocab_size": 128,
+        "hidden_size": 64,
+        "intermediate_size": 96,
+        "head_dim": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 10000.0,
+        "max_position_embeddings": 512,
+        "tie_word_embeddings": False,
+        "rope_scaling": {
+            "rope_type": "llama3",
+            "factor": 8.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 8192,
+        },
+    }
     model_of(names, name="seed")
     return [json.dumps(names)]
 
@@ -375,8 +400,9 @@ def _report(path: Path) -> object:
 def _converted_seed() -> list[str]:
     """The table of `jax_impl.convert` for a model of `_config`, each weight in one file without bytes."""
     shapes = model_of(json.loads(_config()[0]), name="seed")
-    rows = {spec.name: {"shape": spec.shape, "files": {"data": [0, 0]}}
-            for spec in weights(Case.read("tp1", shapes=shapes))}  # fmt: skip
+    rows = {
+        spec.name: {"shape": spec.shape, "files": {"data": [0, 0]}} for spec in weights(Case.read("tp1", shapes=shapes))
+    }
     return [json.dumps({"dtype": "bf16", "weights": rows})]
 
 
@@ -398,8 +424,12 @@ def _manifest() -> list[str]:
 
 
 _MESHES = ("tp4pp2", "tp8+sp", "dp2tp4@v5e:2x4", "dp4tp8@2xv5e:4x4", "ep4tp2", "cp2tp4pp2")
-_TENSORS = json.dumps({"a": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]},
-                       "b": {"dtype": "BF16", "shape": [4], "data_offsets": [16, 24]}})  # fmt: skip
+_TENSORS = json.dumps(
+    {
+        "a": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]},
+        "b": {"dtype": "BF16", "shape": [4], "data_offsets": [16, 24]},
+    }
+)
 
 _MACHINE = """
 memory = 2765

@@ -158,9 +158,19 @@ def count_rows(text: str, axes: str) -> Counter[tuple[object, ...]]:
 
 def _columns(row: Collective) -> tuple[object, ...]:
     return (
-        row.kind, row.axes, row.network, row.dtype, row.mesh_groups, row.executions, row.executions_are,
-        row.payload_bytes, row.wire_bytes, row.step_wire_bytes, row.device_executions, row.reducer,
-    )  # fmt: skip
+        row.kind,
+        row.axes,
+        row.network,
+        row.dtype,
+        row.mesh_groups,
+        row.executions,
+        row.executions_are,
+        row.payload_bytes,
+        row.wire_bytes,
+        row.step_wire_bytes,
+        row.device_executions,
+        row.reducer,
+    )
 
 
 def _is_doubtful(columns: tuple[object, ...]) -> bool:

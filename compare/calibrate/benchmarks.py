@@ -119,9 +119,12 @@ def measure_device(
     """Time the programs in a process of their own.  `TimingError`, one line, where it fails."""
     programs = list_programs(platform, kinds=kinds)
     request = {
-        "platform": platform, "num_devices": num_devices, "seconds": SIZES[platform].seconds, "repeats": repeats,
+        "platform": platform,
+        "num_devices": num_devices,
+        "seconds": SIZES[platform].seconds,
+        "repeats": repeats,
         "programs": programs,
-    }  # fmt: skip
+    }
     out = Path(tempfile.mkdtemp(prefix="calibrate-"))
     try:
         (out / "request.json").write_text(json.dumps(request), encoding="utf-8")
@@ -202,8 +205,14 @@ def _rows(
         seconds, energy = float(str(window["time_s"])), window.get("energy_j")
         if "profile" in window:
             energy = measure_joules(profiles / str(window["profile"]), seconds=seconds)
-        yield {"name": program["name"], "kind": program["kind"], "calls": calls, "time_s": seconds,
-               "energy_j": float("nan") if energy is None else energy, **scaled}  # fmt: skip
+        yield {
+            "name": program["name"],
+            "kind": program["kind"],
+            "calls": calls,
+            "time_s": seconds,
+            "energy_j": float("nan") if energy is None else energy,
+            **scaled,
+        }
 
 
 def _table(value: object) -> dict[str, object]:

@@ -20,11 +20,19 @@ TIME_UNITS: Mapping[str, str] = MappingProxyType(
     {
         name: SCHEMA["time"][name][0]
         for name in (
-            "dispatch_s", "cycle_factor", "matrix_flops_per_s", "vector_ops_per_s", "memory_bytes_per_s", "launch_s",
-            "hop_s", "link_bytes_per_s", "dcn_launch_s", "dcn_bytes_per_s",
+            "dispatch_s",
+            "cycle_factor",
+            "matrix_flops_per_s",
+            "vector_ops_per_s",
+            "memory_bytes_per_s",
+            "launch_s",
+            "hop_s",
+            "link_bytes_per_s",
+            "dcn_launch_s",
+            "dcn_bytes_per_s",
         )
     }
-)  # fmt: skip
+)
 """Of one device.  `dispatch_s` is the host's, for each call of a program; the others are those of docs/model.md."""
 MOST_TIMES = 10.0
 """A constant that is more than so many times off from a chip's is a wrong unit, or another chip."""
@@ -81,9 +89,11 @@ def list_unusual(estimates: Sequence[Estimate], generation: str) -> list[str]:
         return []
     row = GENERATIONS[generation]
     sheet: dict[str, float | None] = {
-        "matrix_flops_per_s": row.bf16_flops / row.devices, "memory_bytes_per_s": row.hbm_bytes_per_s / row.devices,
-        "link_bytes_per_s": row.ici_link_bytes_per_s, "cycle_factor": 1.0,
-    }  # fmt: skip
+        "matrix_flops_per_s": row.bf16_flops / row.devices,
+        "memory_bytes_per_s": row.hbm_bytes_per_s / row.devices,
+        "link_bytes_per_s": row.ici_link_bytes_per_s,
+        "cycle_factor": 1.0,
+    }
     known = {name: ("data sheet's", value, value) for name, value in sheet.items() if value}
     for name, unit in ENERGY_UNITS.items():
         factor = JOULES[row.energy[name].unit] / JOULES[unit]

@@ -133,8 +133,10 @@ def fit_terms(terms: Terms, measured: Floats, *, groups: Sequence[str]) -> Fit:
     design = solution.design
     shown: Mask = np.asarray(design.any(axis=0))
     shown_names = [name for name, keep in zip(names, shown, strict=True) if keep]
-    unseen = (*(name for name in terms.names if name not in names),
-              *(name for name in names if name not in shown_names))  # fmt: skip
+    unseen = (
+        *(name for name in terms.names if name not in names),
+        *(name for name in names if name not in shown_names),
+    )
     collinear = find_collinear(design[:, shown], shown_names)
     refused = {name for group in collinear for name in group}
     if set(shown_names) <= refused:

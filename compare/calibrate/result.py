@@ -146,8 +146,10 @@ def format_toml(calibration: Calibration) -> str:
     for name, part, _ in calibration.parts:
         lines += [f"{name}_windows = {part.fit.num_windows}"]
         if part.median_error is not None:
-            lines += [f"{name}_leave_one_out_median = {part.median_error:.4f}",
-                      f"{name}_leave_one_out_largest = {part.largest_error:.4f}"]  # fmt: skip
+            lines += [
+                f"{name}_leave_one_out_median = {part.median_error:.4f}",
+                f"{name}_leave_one_out_largest = {part.largest_error:.4f}",
+            ]
         collinear = [" and ".join(group) for group in part.fit.collinear]
         lines += [f"{name}_not_told_apart = {json.dumps(collinear)}"] if collinear else []
         misfits = [each.name for each in part.fit.misfits]
@@ -181,8 +183,12 @@ def _part_json(part: Part, units: Mapping[str, str]) -> dict[str, object]:
     return {
         "windows": part.fit.num_windows,
         "constants": {
-            each.name: {"value": each.value, "low": each.low, "high": each.high if each.high < MOST_VALUE else None,
-                        "unit": units[each.name]}
+            each.name: {
+                "value": each.value,
+                "low": each.low,
+                "high": each.high if each.high < MOST_VALUE else None,
+                "unit": units[each.name],
+            }
             for each in part.estimates
         },
         "not_told_apart": [list(group) for group in part.fit.collinear],
@@ -191,9 +197,12 @@ def _part_json(part: Part, units: Mapping[str, str]) -> dict[str, object]:
         "left_out": [
             {"name": each.name, "measured": each.measured, "predicted": each.predicted} for each in part.fit.misfits
         ],
-        "leave_one_out": {"median": part.median_error, "largest": part.largest_error,
-                          "errors": [None if np.isnan(error) else round(float(error), 6) for error in part.fit.errors]},
-    }  # fmt: skip
+        "leave_one_out": {
+            "median": part.median_error,
+            "largest": part.largest_error,
+            "errors": [None if np.isnan(error) else round(float(error), 6) for error in part.fit.errors],
+        },
+    }
 
 
 def _text(words: str) -> str:

@@ -92,9 +92,10 @@ class Meetings:
             raise self._error(member, "involved_dim over a part of the dims, which no machine says; name a group")
         if len(dims) < len(self._sizes) or not any(dims[: len(self._sizes)]):
             raise self._error(
-                member, f"involved_dim says {len(dims)} dims, {sum(dims)} of them true, and the machine has "
-                f"{len(self._sizes)}: it ends nowhere in ASTRA-sim"
-            )  # fmt: skip
+                member,
+                f"involved_dim says {len(dims)} dims, {sum(dims)} of them true, and the machine has "
+                f"{len(self._sizes)}: it ends nowhere in ASTRA-sim",
+            )
         ranks, stride = [member.rank], 1
         for size, is_in in zip(self._sizes, dims, strict=False):
             if is_in:
@@ -116,9 +117,14 @@ class Meetings:
         self._meet(member, PERMUTE, ranks, 0, ("pair", *ranks, node.numbers["comm_tag"], node.type), counts)
 
     def _meet(
-        self, member: Member, kind: str, ranks: tuple[int, ...], number: int, key: tuple[object, ...],
+        self,
+        member: Member,
+        kind: str,
+        ranks: tuple[int, ...],
+        number: int,
+        key: tuple[object, ...],
         counts: defaultdict[tuple[object, ...], int],
-    ) -> None:  # fmt: skip
+    ) -> None:
         counts[key] += 1
         place = (*(key[:-1] if kind == PERMUTE else key), counts[key])
         meeting = self._by_key.get(place)
@@ -217,9 +223,14 @@ def join_transfers(
             return None
         groups = tuple(meeting.ranks for meeting in sorted(part, key=lambda each: (each.group, each.ranks)))
         slots |= dict.fromkeys(((tables[member.rank], member.position) for member in members), len(transfers))
-        transfers.append(Transfer(
-            key=number if name else len(transfers), kind=part[0].kind, num_bytes=first.numbers["comm_size"],
-            groups=groups_of.setdefault(groups, groups), collective=name,
-            priority=first.numbers.get("comm_priority", 0),
-        ))  # fmt: skip
+        transfers.append(
+            Transfer(
+                key=number if name else len(transfers),
+                kind=part[0].kind,
+                num_bytes=first.numbers["comm_size"],
+                groups=groups_of.setdefault(groups, groups),
+                collective=name,
+                priority=first.numbers.get("comm_priority", 0),
+            )
+        )
     return tuple(transfers), slots

@@ -159,12 +159,15 @@ def _read_node(message: Message) -> TraceNode:
 def _set_missing_apart(nodes: list[TraceNode]) -> list[TraceNode]:
     known = {node.id for node in nodes}
     return [
-        node if known.issuperset(node.deps) else replace(
-            node, deps=tuple(dep for dep in node.deps if dep in known),
+        node
+        if known.issuperset(node.deps)
+        else replace(
+            node,
+            deps=tuple(dep for dep in node.deps if dep in known),
             missing=tuple(dep for dep in node.deps if dep not in known),
         )
         for node in nodes
-    ]  # fmt: skip
+    ]
 
 
 def _check_order(nodes: list[TraceNode]) -> None:

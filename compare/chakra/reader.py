@@ -94,10 +94,11 @@ def build_trace(folder: TraceFolder, *, sizes: tuple[int, ...] = (), replays: bo
         assert joined is not None
     transfers, slots = joined
     built = tuple(
-        _replay_table(files[rank].nodes, tick_ps=tick_ps) if replays
+        _replay_table(files[rank].nodes, tick_ps=tick_ps)
+        if replays
         else _build_table(files[rank].nodes, index, slots, tick_ps=tick_ps)
         for index, rank in enumerate(tables)
-    )  # fmt: skip
+    )
     graph = Graph(name=folder.name, num_ranks=len(files), tables=built, table_of=table_of, transfers=transfers)
     unnamed = frozenset(
         slots[int(table_of[meeting.members[0].rank]), meeting.members[0].position]
@@ -105,10 +106,13 @@ def build_trace(folder: TraceFolder, *, sizes: tuple[int, ...] = (), replays: bo
         if meeting.kind != PERMUTE and not meeting.group
     )
     return Trace(
-        graph=graph, tick_ps=tick_ps, metadata=files[0].metadata, unnamed=unnamed,
+        graph=graph,
+        tick_ps=tick_ps,
+        metadata=files[0].metadata,
+        unnamed=unnamed,
         notes=_first_of_each(files, _missing_of) + (() if replays else _first_of_each(files, _note_of)),
         faults=_first_of_each(files, _missing_of) + _first_of_each(files, _fault_of),
-    )  # fmt: skip
+    )
 
 
 def find_files(folder: Path) -> tuple[str, list[Path]]:
@@ -163,9 +167,18 @@ def _share_tables(files: Sequence[TraceFile]) -> tuple[list[int], Ints]:
         words = list(map(id, file.nodes))  # of nodes that ranks share
         for node in itertools.compress(file.nodes, (word not in of_node for word in words)):
             known = node.numbers
-            content = (node.id, node.name, node.type, node.deps, node.duration, node.is_cpu_op,
-                       known.get("comm_type"), known.get("comm_size"), known.get("num_ops"),
-                       known.get("tensor_size"))  # fmt: skip
+            content = (
+                node.id,
+                node.name,
+                node.type,
+                node.deps,
+                node.duration,
+                node.is_cpu_op,
+                known.get("comm_type"),
+                known.get("comm_size"),
+                known.get("num_ops"),
+                known.get("tensor_size"),
+            )
             of_node[id(node)] = numbers.setdefault(content, len(numbers))
         key = np.fromiter(map(of_node.__getitem__, words), np.int64, len(words)).tobytes()
         if key not in tables:
@@ -192,9 +205,14 @@ def _build_table(
         elif node.type in _OPS:
             is_broadcast = schema.COMM_TYPES.get(node.numbers.get("comm_type", -1)) == schema.BROADCAST
             builder.communicate(
-                _OPS[node.type], node.name, slots[table, position], node.numbers["comm_size"], deps,
-                node_id=node.id, duration_ps=length if is_broadcast else 0,
-            )  # fmt: skip
+                _OPS[node.type],
+                node.name,
+                slots[table, position],
+                node.numbers["comm_size"],
+                deps,
+                node_id=node.id,
+                duration_ps=length if is_broadcast else 0,
+            )
         elif node.type == schema.COMPUTE:
             rates = [float(node.numbers.get(name, np.nan)) for name in ("num_ops", "tensor_size")]
             builder.compute(node.name, length, deps, node_id=node.id, flops=rates[0], memory_bytes=rates[1])

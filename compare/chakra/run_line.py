@@ -15,9 +15,11 @@ MOST_BYTES = 1 << 16
 _WITHOUT_EFFECT = ("logging-configuration", "logging-folder", "compute-scale", "comm-scale", "workload-configuration")
 """Nothing there reads the two scales; a folder has the files of one trace."""
 _FILES = {
-    "comm-group-configuration": "groups.json", "system-configuration": "system.json",
-    "network-configuration": "network.yml", "remote-memory-configuration": "memory.json",
-}  # fmt: skip
+    "comm-group-configuration": "groups.json",
+    "system-configuration": "system.json",
+    "network-configuration": "network.yml",
+    "remote-memory-configuration": "memory.json",
+}
 _SWITCH = "rendezvous-protocol"
 _KNOWN = ("num-queues-per-dim", "injection-scale", _SWITCH, *_FILES, *_WITHOUT_EFFECT)
 _TRUE, _FALSE = ("1", "t", "T", "true", "True", "TRUE"), ("0", "f", "F", "false", "False", "FALSE")

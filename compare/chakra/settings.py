@@ -98,7 +98,7 @@ def _stretch(machine: Machine, factor: float) -> Machine:
     memory, peak = machine.memory_bytes_per_ns, machine.peak_flops_per_ns
     return replace(
         machine, dims=dims, memory_bytes_per_ns=memory and memory / factor, peak_flops_per_ns=peak and peak / factor
-    )  # fmt: skip
+    )
 
 
 def write_network(machine: Machine) -> str:
@@ -190,7 +190,7 @@ def _read_network(path: Path) -> tuple[Dim, ...]:
 
 def _read_system(
     table: object, dims: tuple[Dim, ...], folder: Path, *, line: RunLine, remote: RemoteMemory | None
-) -> Settings:  # fmt: skip
+) -> Settings:
     if not isinstance(table, dict):
         raise TimingError("a table of settings was expected")
     for key in table:
@@ -264,7 +264,7 @@ def _read_algorithms(table: Mapping[str, object], num_dims: int) -> tuple[Algori
     all_reduce, all_gather, reduce_scatter, all_to_all = (by_kind[kind] for kind in KINDS)
     return Algorithms(
         all_reduce=all_reduce, all_gather=all_gather, reduce_scatter=reduce_scatter, all_to_all=all_to_all
-    ), tuple(unnamed)  # fmt: skip
+    ), tuple(unnamed)
 
 
 def _read_memory(path: Path) -> RemoteMemory | None:

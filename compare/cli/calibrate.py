@@ -29,26 +29,37 @@ def _calibrate_windows(request: argparse.Namespace) -> Calibration:
     return calibrate(
         windows,
         Provenance(
-            device=request.device or request.windows.stem, generation=request.generation, date="",
-            meter=request.windows.name if windows.have_energy else "", runtime="", windows=request.windows.name,
+            device=request.device or request.windows.stem,
+            generation=request.generation,
+            date="",
+            meter=request.windows.name if windows.have_energy else "",
+            runtime="",
+            windows=request.windows.name,
             sha256=digest(request.windows),
         ),
-    )  # fmt: skip
+    )
 
 
 def _calibrate_device(request: argparse.Namespace) -> Calibration:
     measured = measure_device(
-        request.platform, kinds=request.kinds, num_devices=request.devices, repeats=request.repeats,
+        request.platform,
+        kinds=request.kinds,
+        num_devices=request.devices,
+        repeats=request.repeats,
         notify=LOG.info,
-    )  # fmt: skip
+    )
     path = request.out.with_suffix(".windows.csv")
     write_windows(measured.table, path)
     about = measured.device
     return calibrate(
         Windows(measured.table, measured.notes),
         Provenance(
-            device=f"{about['kind']} ({about['num_devices']} devices)", generation=measured.generation,
-            date=str(about["date"]), meter=str(about["meter"]), windows=path.name, sha256=digest(path),
+            device=f"{about['kind']} ({about['num_devices']} devices)",
+            generation=measured.generation,
+            date=str(about["date"]),
+            meter=str(about["meter"]),
+            windows=path.name,
+            sha256=digest(path),
             runtime=f"{about['runtime']}; {', '.join(f'{a} {b}' for a, b in dict(about['versions']).items())}",  # type: ignore[call-overload]
         ),
-    )  # fmt: skip
+    )

@@ -30,9 +30,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("b", metavar="B", help="the second program or run, in the same form")
     add_axes(parser)
     parser.add_argument(
-        "--topology", default="", metavar="NAME",
+        "--topology",
+        default="",
+        metavar="NAME",
         help="TPU to compile uncompiled programs for, like v5e:2x4 (default: the smallest v5e slice that fits)",
-    )  # fmt: skip
+    )
     parser.add_argument("--no-cache", action="store_true", help="recompile, and write nothing to the cache")
     parser.add_argument("--json", action="store_true", help="print the diff as JSON")
     parser.add_argument("--fail-if", metavar="EXPR", action="append", default=[], help=HELP)

@@ -22,9 +22,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("run", metavar="RUN", type=Path, help="a run folder, or a folder of table.save(…)")
     parser.add_argument(
-        "--name", metavar="NAME", default="",
+        "--name",
+        metavar="NAME",
+        default="",
         help="a collective of the optimized program, or how the names of several begin, like all-gather (default: all)",
-    )  # fmt: skip
+    )
     add_program_words(parser, default="the default one")
     parser.add_argument("--json", action="store_true", help="print JSON, with full lines of HLO")
     options = parser.parse_args(argv)

@@ -53,10 +53,11 @@ def _parser() -> Parser:
     )
     add = parser.add_argument
     add(
-        "file", metavar="FILE",
+        "file",
+        metavar="FILE",
         help="HLO text or a serialized HLO module, also gzipped; - reads it from standard input; a folder written by "
         "table.save(), which records the mesh axes; a run folder, or one program of it (RUN/jax/prefill/tpu)",
-    )  # fmt: skip
+    )
     add_axes(parser)
     add_names(parser)
     add_program_words(parser)

@@ -43,12 +43,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     if not options.trace.exists():
         raise MetricError(f"{options.trace}: no such file or directory")
-    subject = read_subject(Request(
-        trace=options.trace, axes=axes_of(options), mesh=options.mesh or "",
-        hlo=read_file(options.hlo, binary=write_hlo_text) if options.hlo else None,
-        microbatches=options.microbatches, arm=options.arm, phase=options.phase, cell=options.cell,
-        likely_phase=likely,
-    ))  # fmt: skip
+    subject = read_subject(
+        Request(
+            trace=options.trace,
+            axes=axes_of(options),
+            mesh=options.mesh or "",
+            hlo=read_file(options.hlo, binary=write_hlo_text) if options.hlo else None,
+            microbatches=options.microbatches,
+            arm=options.arm,
+            phase=options.phase,
+            cell=options.cell,
+            likely_phase=likely,
+        )
+    )
     rows = [metric.measure_row(subject, is_one_of_all=options.metric == ALL) for metric in metrics]
     for row in rows:
         if row["not_applicable"]:
@@ -65,8 +72,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _print_list(*, as_json: bool) -> None:
     if as_json:
-        print_json([{"name": row.name, "unit": row.unit, "meaning": row.meaning, "ccl_bench": row.ccl_bench}
-                    for row in METRICS.values()])  # fmt: skip
+        print_json(
+            [
+                {"name": row.name, "unit": row.unit, "meaning": row.meaning, "ccl_bench": row.ccl_bench}
+                for row in METRICS.values()
+            ]
+        )
         return
     for row in METRICS.values():
         print(f"{row.name} ({row.unit})\n    {row.meaning}\n    CCL-Bench: {row.ccl_bench}")

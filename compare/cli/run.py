@@ -22,11 +22,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     from compare.whole_run import make_run
 
     report, target, note = make_run(
-        case, arms=list(programs.arms.values()), controls=programs.controls, witnesses=programs.witnesses,
-        libtpu=programs.libtpu, execute=options.execute or "",
-        passes=not options.no_passes, chip=options.chip, out=options.out, timeout_s=options.timeout,
+        case,
+        arms=list(programs.arms.values()),
+        controls=programs.controls,
+        witnesses=programs.witnesses,
+        libtpu=programs.libtpu,
+        execute=options.execute or "",
+        passes=not options.no_passes,
+        chip=options.chip,
+        out=options.out,
+        timeout_s=options.timeout,
         no_cache=options.no_cache,
-    )  # fmt: skip
+    )
     print_outcome(report, target, note=note, details=options.details, as_json=options.json)
     failed = fail_if.list_violations(report, conditions)
     for line in failed:

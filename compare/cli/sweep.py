@@ -24,11 +24,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     out = options.out if "out" in options else Path("sweeps") / sweep.name_sweep(cases, arms=arms)
     controls = (*parse_controls(options.controls), *parse_options(options.options))
     work = sweep.Work(
-        out=out, arms=arms, controls=controls, witnesses=parse_witnesses(options.witness, arms=arms),
+        out=out,
+        arms=arms,
+        controls=controls,
+        witnesses=parse_witnesses(options.witness, arms=arms),
         engine=ENGINES[options.engine],
-        at_once=getattr(options, "jobs", None), timeout_s=options.timeout, no_cache=options.no_cache,
-        pages=not options.no_pages, chip=options.chip,
-    )  # fmt: skip
+        at_once=getattr(options, "jobs", None),
+        timeout_s=options.timeout,
+        no_cache=options.no_cache,
+        pages=not options.no_pages,
+        chip=options.chip,
+    )
     with progress.show_progress([item for item in cases if item.refused]) as notify:
         results = sweep.run(cases, work, notify=notify)
     from compare.sweep.render import draw

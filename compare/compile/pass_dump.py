@@ -12,15 +12,22 @@ from compare.compile.requests import CompileRequest
 from compare.passes import archive
 
 PASSES = (
-    "shardy-xla", "tpu-spmd-partitioning",  # shardings become collectives
-    "split-ici-dcn", "cross-slice-rewrites",  # those over several slices
-    "all-reduce-combiner", "tpu-all-gather-combiner", "collective-permute-combiner",
+    "shardy-xla",
+    "tpu-spmd-partitioning",  # shardings become collectives
+    "split-ici-dcn",
+    "cross-slice-rewrites",  # those over several slices
+    "all-reduce-combiner",
+    "tpu-all-gather-combiner",
+    "collective-permute-combiner",
     "bfloat16-propagation",  # narrows what is carried
     "all-gather-bcast-reorder",  # gathers what is not yet repeated
-    "reduce-scatter-decomposer", "tpu-all-reduce-scatter-fusion",
-    "tpu_async_collective_creator", "async-collective-fusion", "async-collective-merger",
+    "reduce-scatter-decomposer",
+    "tpu-all-reduce-scatter-fusion",
+    "tpu_async_collective_creator",
+    "async-collective-fusion",
+    "async-collective-merger",
     "sparse-core-collective-offload",
-)  # fmt: skip
+)
 """Those of libtpu's passes that make, merge, split or replace collectives: the text before and after each."""
 
 

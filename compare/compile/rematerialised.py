@@ -37,8 +37,11 @@ def find_rematerialised(log: str) -> list[Rematerialised]:
         found.setdefault(
             match.groups(),
             Rematerialised(
-                name=match["name"], op_name=path[1] if path else "", array=match["array"], before=match["before"],
+                name=match["name"],
+                op_name=path[1] if path else "",
+                array=match["array"],
+                before=match["before"],
                 after=match["after"],
             ),
-        )  # fmt: skip
+        )
     return list(found.values())

@@ -84,9 +84,11 @@ def _open_results(module: ir.Module) -> None:
     rows = _rows(main, "res_attrs", len(main.type.results))
     with module.context:
         main.operation.attributes["res_attrs"] = ir.ArrayAttr.get(
-            [ir.DictAttr.get({}) if row is None or (_is_replicated(row) and not _is_of_shardy(value)) else row
-             for row, value in zip(rows, returned, strict=True)]
-        )  # fmt: skip
+            [
+                ir.DictAttr.get({}) if row is None or (_is_replicated(row) and not _is_of_shardy(value)) else row
+                for row, value in zip(rows, returned, strict=True)
+            ]
+        )
 
 
 def _meshes_of_hlo(module: ir.Module) -> str:

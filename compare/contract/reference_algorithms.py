@@ -61,20 +61,31 @@ def _gather_tokens(n: Symbols, scope: str) -> Iterator[ContractRow]:
     """Under sequence parallelism: an all-gather of the tokens that a column-parallel matmul reads."""
     if n.scattered:
         yield make_row(
-            n, scope=scope, kind="all-gather", axis="tp", executions=n.times, payload=n.hidden,
+            n,
+            scope=scope,
+            kind="all-gather",
+            axis="tp",
+            executions=n.times,
+            payload=n.hidden,
             formula=f"{n.times_formula} t·D·b = {n.t}·{n.embed}·{n.b}, each {n.wire_formula('tp', 'all-gather')}",
             source=SEQUENCE,
-        )  # fmt: skip
+        )
 
 
 def _partial_sums(n: Symbols, scope: str, *, source: str = MEGATRON) -> ContractRow:
     """The sum of a row-parallel matmul's partial results: all-reduce; under sequence parallelism reduce-scatter."""
     kind = "reduce-scatter" if n.scattered else "all-reduce"
     return make_row(
-        n, scope=scope, kind=kind, axis="tp", executions=n.times, payload=n.hidden, token_width=n.embed,
+        n,
+        scope=scope,
+        kind=kind,
+        axis="tp",
+        executions=n.times,
+        payload=n.hidden,
+        token_width=n.embed,
         formula=f"{n.times_formula} t·D·b = {n.t}·{n.embed}·{n.b}, each {n.wire_formula('tp', kind)}",
         source=SEQUENCE if n.scattered and source == MEGATRON else source,
-    )  # fmt: skip
+    )
 
 
 def _experts(n: Symbols, case: Case, *, partial: bool) -> Iterator[ContractRow]:
@@ -96,52 +107,74 @@ def _exchange(n: Symbols, case: Case, scope: str) -> ContractRow:
     groups = case.batch // (n.size("dp") * n.size("ep") * n.m) if n.prefill else 1
     tokens, slots = n.t // groups, case.expert_slots
     limit = (
-        f"C = G = {tokens}: no token is dropped" if case.capacity is None else
-        f"C = ⌈capacity·k·G/E⌉ = ⌈{case.capacity:g}·{model.experts_per_token}·{tokens}/{model.experts}⌉, "
+        f"C = G = {tokens}: no token is dropped"
+        if case.capacity is None
+        else f"C = ⌈capacity·k·G/E⌉ = ⌈{case.capacity:g}·{model.experts_per_token}·{tokens}/{model.experts}⌉, "
         f"from 1 to G = {tokens}"
-    )  # fmt: skip
+    )
     return make_row(
-        n, scope=scope, kind="all-to-all", axis="ep", executions=n.times,
-        payload=groups * model.experts * slots * n.embed * n.b, token_elements=n.size("ep") * n.t * n.embed,
+        n,
+        scope=scope,
+        kind="all-to-all",
+        axis="ep",
+        executions=n.times,
+        payload=groups * model.experts * slots * n.embed * n.b,
+        token_elements=n.size("ep") * n.t * n.embed,
         formula=f"{n.times_formula} groups·E·C·D·b = {groups}·{model.experts}·{slots}·{n.embed}·{n.b}, "
-                f"each {n.wire_formula('ep', 'all-to-all')} ({limit}; without empty slots "
-                f"t·k·D·b = {n.t}·{model.experts_per_token}·{n.embed}·{n.b})",
+        f"each {n.wire_formula('ep', 'all-to-all')} ({limit}; without empty slots "
+        f"t·k·D·b = {n.t}·{model.experts_per_token}·{n.embed}·{n.b})",
         source=GSHARD,
-    )  # fmt: skip
+    )
 
 
 def _ring(n: Symbols) -> ContractRow:
     """The keys and values of every rank visit every other rank: cp − 1 hops."""
     hops = n.size("cp") - 1
     return make_row(
-        n, scope="layer.attention.core", kind="collective-permute", axis="cp", executions=hops * n.times,
-        payload=2 * n.t * n.kv * n.head_dim * n.b, hops=hops,
+        n,
+        scope="layer.attention.core",
+        kind="collective-permute",
+        axis="cp",
+        executions=hops * n.times,
+        payload=2 * n.t * n.kv * n.head_dim * n.b,
+        hops=hops,
         formula=f"(cp−1)·(L/pp)·m = {hops}·({n.layers}/{n.size('pp')})·{n.m} times "
-                f"2·t·(kv_heads/tp)·head_dim·b = 2·{n.t}·{n.kv}·{n.head_dim}·{n.b}, from every rank to the next",
+        f"2·t·(kv_heads/tp)·head_dim·b = 2·{n.t}·{n.kv}·{n.head_dim}·{n.b}, from every rank to the next",
         source=RING,
-    )  # fmt: skip
+    )
 
 
 def _merge(n: Symbols) -> ContractRow:
     """Each rank attends to its part of the cache; maximum, sum and output of the parts are merged, in float32."""
     return make_row(
-        n, scope="layer.attention.core", kind="all-reduce", axis="cp", executions=n.times,
-        payload=n.t * n.heads * (n.head_dim + 2) * 4, float_bytes=4,
+        n,
+        scope="layer.attention.core",
+        kind="all-reduce",
+        axis="cp",
+        executions=n.times,
+        payload=n.t * n.heads * (n.head_dim + 2) * 4,
+        float_bytes=4,
         sums=(("maximum", n.t * n.heads), ("add", n.t * n.heads), ("add", n.t * n.heads * n.head_dim)),
         formula=f"{n.times_formula} t·(heads/tp)·(head_dim+2)·4 = {n.t}·{n.heads}·({n.head_dim}+2)·4, "
-                f"each {n.wire_formula('cp', 'all-reduce')}",
+        f"each {n.wire_formula('cp', 'all-reduce')}",
         source=SPLIT_CACHE,
-    )  # fmt: skip
+    )
 
 
 def _embed_row(n: Symbols) -> ContractRow:
     """Each device looks up the ids of its part of the vocabulary; the parts are summed."""
     kind = "reduce-scatter" if n.scattered else "all-reduce"
     return make_row(
-        n, scope="embed", kind=kind, axis="tp", executions=1, payload=n.m * n.hidden, devices=n.stage("first"),
+        n,
+        scope="embed",
+        kind=kind,
+        axis="tp",
+        executions=1,
+        payload=n.m * n.hidden,
+        devices=n.stage("first"),
         formula=f"m·t·D·b = {n.m}·{n.t}·{n.embed}·{n.b}, {n.wire_formula('tp', kind)}{n.stage_text(which='first')}",
         source=SCATTERED if n.scattered else VOCABULARY,
-    )  # fmt: skip
+    )
 
 
 def _shift_row(n: Symbols) -> ContractRow:
@@ -149,11 +182,16 @@ def _shift_row(n: Symbols) -> ContractRow:
     stages, ways = n.size("pp"), n.size("tp") if n.scattered else 1
     split, parts = ("/tp", f"/{ways}") if n.scattered else ("", "")
     return make_row(
-        n, scope="pipeline.shift", kind="collective-permute", axis="pp",
-        executions=n.m, payload=n.hidden // ways, devices=n.devices(pp=range(stages - 1)),
+        n,
+        scope="pipeline.shift",
+        kind="collective-permute",
+        axis="pp",
+        executions=n.m,
+        payload=n.hidden // ways,
+        devices=n.devices(pp=range(stages - 1)),
         formula=f"m = {n.m} times t·D·b{split} = {n.t}·{n.embed}·{n.b}{parts}, {_senders(stages)}",
         source=GPIPE,
-    )  # fmt: skip
+    )
 
 
 def _senders(stages: int) -> str:
@@ -163,42 +201,67 @@ def _senders(stages: int) -> str:
 def _head_row(n: Symbols) -> ContractRow:
     """Under sequence parallelism: an all-gather of the tokens whose successors are chosen."""
     return make_row(
-        n, scope="head", kind="all-gather", axis="tp", executions=1, payload=n.batch * n.embed * n.b,
-        devices=n.sampling_devices(), vocab=n.vocab,
+        n,
+        scope="head",
+        kind="all-gather",
+        axis="tp",
+        executions=1,
+        payload=n.batch * n.embed * n.b,
+        devices=n.sampling_devices(),
+        vocab=n.vocab,
         formula=f"B_local·D·b = {n.batch}·{n.embed}·{n.b}, {n.wire_formula('tp', 'all-gather')}"
-                f"{n.stage_text(which='last')}",
+        f"{n.stage_text(which='last')}",
         source="Megatron sequence parallelism, arXiv:2205.05198 §4.2.2, of the last tokens alone",
-    )  # fmt: skip
+    )
 
 
 def _sample_row(n: Symbols) -> ContractRow:
     """An all-gather of the winner of each shard of the vocabulary: its value and its id."""
     shards = n.size("tp")
     return make_row(
-        n, scope="sample", kind="all-gather", axis="tp", executions=1, payload=shards * n.batch * (n.b + 4),
-        devices=n.sampling_devices(), carries=BOTH, vocab=n.vocab,
+        n,
+        scope="sample",
+        kind="all-gather",
+        axis="tp",
+        executions=1,
+        payload=shards * n.batch * (n.b + 4),
+        devices=n.sampling_devices(),
+        carries=BOTH,
+        vocab=n.vocab,
         formula=f"tp·B_local·(b+4) = {shards}·{n.batch}·({n.b}+4), {n.wire_formula('tp', 'all-gather')}"
-                f"{n.stage_text(which='last')}",
+        f"{n.stage_text(which='last')}",
         source=GREEDY,
-    )  # fmt: skip
+    )
 
 
 def _collect_row(n: Symbols) -> ContractRow:
     """The ids that the last stage chose go to the first, which embeds them next."""
     return make_row(
-        n, scope="pipeline.collect", kind="collective-permute", axis="pp", executions=1, payload=n.batch * 4,
-        devices=n.sampling_devices(), carries=INTEGERS,
+        n,
+        scope="pipeline.collect",
+        kind="collective-permute",
+        axis="pp",
+        executions=1,
+        payload=n.batch * 4,
+        devices=n.sampling_devices(),
+        carries=INTEGERS,
         formula=f"B_local·4 = {n.batch}·4, from stage {n.size('pp') - 1} to stage 0{n.rank_text()}",
         source=COLLECT,
-    )  # fmt: skip
+    )
 
 
 def _spread_row(n: Symbols) -> ContractRow:
     """In prefill the ids that the last cp rank chose go to the other ranks, which embed them next, too."""
     return make_row(
-        n, scope="pipeline.collect", kind="collective-broadcast", axis="cp", executions=1, payload=n.batch * 4,
-        devices=n.stage("first"), carries=INTEGERS,
+        n,
+        scope="pipeline.collect",
+        kind="collective-broadcast",
+        axis="cp",
+        executions=1,
+        payload=n.batch * 4,
+        devices=n.stage("first"),
+        carries=INTEGERS,
         formula=f"B_local·4 = {n.batch}·4 from cp rank {n.size('cp') - 1}, "
-                f"{n.wire_formula('cp', 'collective-broadcast')}{n.stage_text(which='first')}",
+        f"{n.wire_formula('cp', 'collective-broadcast')}{n.stage_text(which='first')}",
         source=LAST_PART,
-    )  # fmt: skip
+    )

@@ -45,11 +45,21 @@ class Symbols:
         shards = sizes["tp"] if case.plan.rules["heads"] else 1
         sequence_parallel = sizes["tp"] > 1 and "tp" in str(case.plan.rules["stream_seq"]).split(",")
         return cls(
-            sizes=sizes, networks={axis: network_of(case.plan, axis) for axis in sizes}, prefill=prefill,
-            m=case.microbatches, layers=model.layers, embed=model.embed, b=case.dtype_bytes, batch=local, t=tokens,
-            heads=model.heads // shards, kv=case.kv_heads // shards, head_dim=model.head_dim, vocab=model.vocab,
+            sizes=sizes,
+            networks={axis: network_of(case.plan, axis) for axis in sizes},
+            prefill=prefill,
+            m=case.microbatches,
+            layers=model.layers,
+            embed=model.embed,
+            b=case.dtype_bytes,
+            batch=local,
+            t=tokens,
+            heads=model.heads // shards,
+            kv=case.kv_heads // shards,
+            head_dim=model.head_dim,
+            vocab=model.vocab,
             scattered=sequence_parallel and (prefill or tokens % sizes["tp"] == 0),
-        )  # fmt: skip
+        )
 
     def size(self, axis: str) -> int:
         return self.sizes[axis]
@@ -136,10 +146,24 @@ def make_row(
     wire = payload * wire_factor(kind, n.size(axis)) * sending_share
     idle = n.size("pp") - 1
     return ContractRow(
-        scope=scope, kind=kind, axes=axis, executions=executions, payload_bytes=payload,
-        wire_bytes=round_half_up(wire), step_wire_bytes=round_half_up(wire * executions), formula=formula,
+        scope=scope,
+        kind=kind,
+        axes=axis,
+        executions=executions,
+        payload_bytes=payload,
+        wire_bytes=round_half_up(wire),
+        step_wire_bytes=round_half_up(wire * executions),
+        formula=formula,
         source=source,
-        network=n.networks[axis], carries=carries, float_bytes=n.b if float_bytes is None else float_bytes,
-        devices=None if sending_share == 1 else devices, ticks=n.m + idle, idle_ticks=idle, hops=hops, vocab=vocab,
-        sums=sums, token_elements=token_elements, token_width=token_width,
-    )  # fmt: skip
+        network=n.networks[axis],
+        carries=carries,
+        float_bytes=n.b if float_bytes is None else float_bytes,
+        devices=None if sending_share == 1 else devices,
+        ticks=n.m + idle,
+        idle_ticks=idle,
+        hops=hops,
+        vocab=vocab,
+        sums=sums,
+        token_elements=token_elements,
+        token_width=token_width,
+    )

@@ -33,20 +33,30 @@ def weight_rows(case: Case, *, axis: str = DATA) -> tuple[ContractRow, ...]:
 def _rows(n: Symbols, case: Case) -> Iterator[ContractRow]:
     elements, formula = _layer(n, case)
     yield make_row(
-        n, scope=WEIGHTS, kind="all-gather", axis=DATA, executions=n.layers // n.size("pp"), payload=elements * n.b,
+        n,
+        scope=WEIGHTS,
+        kind="all-gather",
+        axis=DATA,
+        executions=n.layers // n.size("pp"),
+        payload=elements * n.b,
         formula=f"L/pp = {n.layers}/{n.size('pp')} times ({formula})·b = {elements}·{n.b}, "
-                f"each {n.wire_formula(DATA, 'all-gather')}",
+        f"each {n.wire_formula(DATA, 'all-gather')}",
         source=FSDP,
-    )  # fmt: skip
+    )
     shards = n.size("tp") if case.plan.rules["vocab"] else 1
     for scope, which in zip(TABLES, ("first", "last"), strict=True):
         yield make_row(
-            n, scope=scope, kind="all-gather", axis=DATA, executions=1, payload=n.vocab * n.embed // shards * n.b,
+            n,
+            scope=scope,
+            kind="all-gather",
+            axis=DATA,
+            executions=1,
+            payload=n.vocab * n.embed // shards * n.b,
             devices=n.stage(which),
             formula=f"V·D/{shards}·b = {n.vocab}·{n.embed}/{shards}·{n.b}, {n.wire_formula(DATA, 'all-gather')}"
-                    f"{_stage(n, which)}",
+            f"{_stage(n, which)}",
             source=FSDP,
-        )  # fmt: skip
+        )
 
 
 def _stage(n: Symbols, which: str) -> str:
@@ -69,6 +79,8 @@ def _layer(n: Symbols, case: Case) -> tuple[int, str]:
         if size:
             shards = n.size("tp") if split[name] else 1
             wide += copies * 3 * size // shards
-            words.append(f"{f'{copies}·' if copies > 1 else ''}3·{name}/{shards} = "
-                         f"{f'{copies}·' if copies > 1 else ''}3·{size // shards}")  # fmt: skip
+            words.append(
+                f"{f'{copies}·' if copies > 1 else ''}3·{name}/{shards} = "
+                f"{f'{copies}·' if copies > 1 else ''}3·{size // shards}"
+            )
     return n.embed * wide, f"D·({'; '.join(words)})"

@@ -21,9 +21,15 @@ Comparison = DiffValues | CellDiff
 SIGNS: Mapping[str, str] = {"only in a": "−", "only in b": "+", "changed": "~"}
 
 _COLUMNS: Mapping[str, str] = {
-    "kind": "", "axes": "over ", "network": "on ", "scope": "in ", "dtype": "", "payload_bytes": "payload ",
-    "executions": "", "executions_are": "counted ",
-}  # fmt: skip
+    "kind": "",
+    "axes": "over ",
+    "network": "on ",
+    "scope": "in ",
+    "dtype": "",
+    "payload_bytes": "payload ",
+    "executions": "",
+    "executions_are": "counted ",
+}
 """Column -> the words before its two values."""
 
 WORDS: Mapping[str, str] = {"only in a": "only in the first", "only in b": "only in the second", "changed": "changed"}

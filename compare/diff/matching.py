@@ -101,9 +101,16 @@ def axes_or_groups(row: Collective) -> Hashable:
 
 
 def _key_without_scope(row: Collective) -> Hashable:
-    return (row.kind, axes_or_groups(row), row.network, row.dtype, row.payload_bytes, row.executions,
-            row.executions_are,
-            row.step_wire_bytes)  # fmt: skip
+    return (
+        row.kind,
+        axes_or_groups(row),
+        row.network,
+        row.dtype,
+        row.payload_bytes,
+        row.executions,
+        row.executions_are,
+        row.step_wire_bytes,
+    )
 
 
 def _key(row: Collective) -> Hashable:

@@ -125,8 +125,10 @@ def _name(program: CellDiff) -> str:
 def _program(program: CellDiff, width: int) -> Iterator[Text]:
     yield wrap_prose(_name(program), width=width, style="bold")
     if program["status"] != ["ok", "ok"]:
-        ends = [f"{status}{f' ({error})' if error else ''}" for status, error in
-                zip(program["status"], program["error"], strict=True)]  # fmt: skip
+        ends = [
+            f"{status}{f' ({error})' if error else ''}"
+            for status, error in zip(program["status"], program["error"], strict=True)
+        ]
         yield wrap_prose(" → ".join(ends), width=width, indent="  ", style="red")
         return
     if program["partitioner"][0] != program["partitioner"][1]:

@@ -111,11 +111,14 @@ def place_on_voltage(workload: Workload, times: Mapping[float, float], chip: Chi
         spans = [span(row, chip) for row in amounts]
         points.append(
             Point(
-                frequency=frequency, voltage=volts, step_ns=step_ns,
+                frequency=frequency,
+                voltage=volts,
+                step_ns=step_ns,
                 step_j=float(joules(amounts[0], joule_rates(chip)).sum()),
-                low_j=min(each.low for each in spans), high_j=max(each.high for each in spans),
+                low_j=min(each.low for each in spans),
+                high_j=max(each.high for each in spans),
             )
-        )  # fmt: skip
+        )
     return points
 
 

@@ -212,23 +212,33 @@ def _describe(
     windows = power[VALUE]
     pooled = -(-windows.size // MOST_WINDOWS)
     return StepEnergy(
-        step_j=step[VALUE], low_j=step[LOW], high_j=step[HIGH],
-        by_component_j=components[VALUE], low_by_component_j=components[LOW], high_by_component_j=components[HIGH],
-        by_verdict_j=verdicts[VALUE], low_by_verdict_j=verdicts[LOW], high_by_verdict_j=verdicts[HIGH],
-        chips=chips, tokens=tokens, per_token_j=_significant(step[VALUE] / tokens),
+        step_j=step[VALUE],
+        low_j=step[LOW],
+        high_j=step[HIGH],
+        by_component_j=components[VALUE],
+        low_by_component_j=components[LOW],
+        high_by_component_j=components[HIGH],
+        by_verdict_j=verdicts[VALUE],
+        low_by_verdict_j=verdicts[LOW],
+        high_by_verdict_j=verdicts[HIGH],
+        chips=chips,
+        tokens=tokens,
+        per_token_j=_significant(step[VALUE] / tokens),
         tokens_per_j=_significant(tokens / step[VALUE]),
-        mean_w=mean[VALUE], low_mean_w=mean[LOW], high_mean_w=mean[HIGH],
-        peak_w=peak[VALUE], low_peak_w=peak[LOW], high_peak_w=peak[HIGH],
+        mean_w=mean[VALUE],
+        low_mean_w=mean[LOW],
+        high_mean_w=mean[HIGH],
+        peak_w=peak[VALUE],
+        low_peak_w=peak[LOW],
+        high_peak_w=peak[HIGH],
         window_ns=_significant(step_ns / windows.size * pooled),
-        power_w=tuple(
-            round(float(part.mean()), 1) for part in np.split(windows, range(pooled, windows.size, pooled))
-        ),
+        power_w=tuple(round(float(part.mean()), 1) for part in np.split(windows, range(pooled, windows.size, pooled))),
         time_by_component_ns=times,
         amounts={
             verdict: {name: _significant(float(amount), 12) for name, amount in zip(AMOUNTS, row, strict=True)}
             for verdict, row in zip(VERDICTS_AND_REST, amounts, strict=True)
         },
-    )  # fmt: skip
+    )
 
 
 def _verdicts(sums: Floats, step: float, digits: int) -> dict[str, float]:
@@ -249,16 +259,22 @@ def compare_energy(left: StepEnergy, right: StepEnergy, chip: Chip, *, sides: tu
     with_times = span_of_ratio(second, first, chip, time_error=TIME_ERROR)
     digits = _decimals(min(left.high_j, right.high_j))
     return EnergyDifference(
-        left=sides[0], right=sides[1], left_j=left.step_j, right_j=right.step_j,
+        left=sides[0],
+        right=sides[1],
+        left_j=left.step_j,
+        right_j=right.step_j,
         difference_j=round(right.step_j - left.step_j, digits),
-        low_j=round(least_and_most.low, digits), high_j=round(least_and_most.high, digits),
+        low_j=round(least_and_most.low, digits),
+        high_j=round(least_and_most.high, digits),
         by_component_j=_subtract(right.by_component_j, left.by_component_j, digits),
         by_verdict_j=_subtract(right.by_verdict_j, left.by_verdict_j, digits),
         ratio=_known(right.step_j / left.step_j) if left.step_j else None,
-        low_ratio=_known(ratios.low), high_ratio=_known(ratios.high),
+        low_ratio=_known(ratios.low),
+        high_ratio=_known(ratios.high),
         time_error=TIME_ERROR,
-        low_ratio_with_times=_known(with_times.low), high_ratio_with_times=_known(with_times.high),
-    )  # fmt: skip
+        low_ratio_with_times=_known(with_times.low),
+        high_ratio_with_times=_known(with_times.high),
+    )
 
 
 def _subtract(after: Mapping[str, float], before: Mapping[str, float], digits: int) -> dict[str, float]:

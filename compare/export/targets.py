@@ -23,9 +23,11 @@ class Target:
     """Whose programs it takes."""
 
 
-TARGETS: Mapping[str, Target] = MappingProxyType({
-    "ccl-bench": Target(write=directory.write, platforms=("tpu", "cpu")),
-    "chakra": Target(
-        write=chakra_folder.write, write_with_facts=chakra_folder.write_with_facts, platforms=("tpu",)
-    ),
-})  # fmt: skip
+TARGETS: Mapping[str, Target] = MappingProxyType(
+    {
+        "ccl-bench": Target(write=directory.write, platforms=("tpu", "cpu")),
+        "chakra": Target(
+            write=chakra_folder.write, write_with_facts=chakra_folder.write_with_facts, platforms=("tpu",)
+        ),
+    }
+)

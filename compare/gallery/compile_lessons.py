@@ -178,8 +178,10 @@ class _Build:
         path = os.pathsep.join([str(tasks.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         command = Command(
             argv=[sys.executable, "-P", "-m", module, str(folder / "request.json"), *words],
-            stderr=folder / "stderr", environment=os.environ | tasks.QUIET | {"PYTHONPATH": path}, timeout_s=TIMEOUT_S,
-        )  # fmt: skip
+            stderr=folder / "stderr",
+            environment=os.environ | tasks.QUIET | {"PYTHONPATH": path},
+            timeout_s=TIMEOUT_S,
+        )
         pool.start(batch, command)
 
     def _finish(self, batch: _Batch, ended: ProcessEnd) -> None:
@@ -281,12 +283,16 @@ def _environment() -> dict[str, str]:
 def _made(job: _Job) -> LessonResult:
     about = read_json(job.lowered / ABOUT) if job.lowered else {}
     result = LessonResult(
-        lesson=job.lesson, program=job.program, status=job.status, error=job.error, source=about.get("source", ""),
+        lesson=job.lesson,
+        program=job.program,
+        status=job.status,
+        error=job.error,
+        source=about.get("source", ""),
         takes=tuple(tuple(each["axes"]) for each in about.get("takes", ())),
         gives=tuple(tuple(each["axes"]) for each in about.get("gives", ())),
         versions=about.get("versions", {}) | _versions(arms.COMPILER),
         compiled=job.compiled / HLO if job.compiled else None,
-    )  # fmt: skip
+    )
     if not job.compiled:
         return result
     rows = collectives(read_file(job.compiled / HLO), job.lesson.mesh)

@@ -9,9 +9,14 @@ from compare.hlo.devices.groups import Groups
 from compare.hlo.text.errors import HloError
 
 COLLECTIVE_KINDS = (
-    "all-reduce", "all-gather", "reduce-scatter", "ragged-all-to-all", "all-to-all", "collective-permute",
+    "all-reduce",
+    "all-gather",
+    "reduce-scatter",
+    "ragged-all-to-all",
+    "all-to-all",
+    "collective-permute",
     "collective-broadcast",
-)  # fmt: skip
+)
 """As XLA spells them; in StableHLO with `_` for `-`."""
 
 ORDERS = ("program", "step")

@@ -141,8 +141,12 @@ def read_subject(request: Request) -> Subject:
 
 def _refuse_facts(request: Request) -> None:
     """`MetricError` where something is given that the program of a run or of an export has itself."""
-    given = {"--mesh": request.mesh, "--axes": request.axes and not request.mesh, "--hlo": request.hlo,
-             "--microbatches": request.microbatches}  # fmt: skip
+    given = {
+        "--mesh": request.mesh,
+        "--axes": request.axes and not request.mesh,
+        "--hlo": request.hlo,
+        "--microbatches": request.microbatches,
+    }
     if words := [word for word, value in given.items() if value]:
         raise MetricError(f"{', '.join(words)}: {request.trace} has its own program and mesh; leave it out")
 
@@ -171,9 +175,15 @@ def _of_export(request: Request) -> Subject:
 def _of_program(program: JudgedProgram, timeline: Timeline, *, card: Card | None) -> Subject:
     case = program.case
     return Subject(
-        timeline=timeline, axes=case.mesh.split_axes, card=card, program=program, module=program.module,
-        rows=program.rows, plan=case.plan, microbatches=case.microbatches,
-    )  # fmt: skip
+        timeline=timeline,
+        axes=case.mesh.split_axes,
+        card=card,
+        program=program,
+        module=program.module,
+        rows=program.rows,
+        plan=case.plan,
+        microbatches=case.microbatches,
+    )
 
 
 def _choose(run: Run, request: Request) -> JudgedProgram:
@@ -205,9 +215,14 @@ def _of_trace(request: Request) -> Subject:
     rows = tuple(collectives(request.hlo, axes)) if request.hlo is not None and axes else ()
     timeline = read_profile(trace_files(request.trace), axes=axes, hlo=request.hlo, rows=rows)
     return Subject(
-        timeline=timeline, axes=axes, card=card, module=request.hlo, rows=rows, plan=plan,
+        timeline=timeline,
+        axes=axes,
+        card=card,
+        module=request.hlo,
+        rows=rows,
+        plan=plan,
         microbatches=request.microbatches,
-    )  # fmt: skip
+    )
 
 
 def trace_files(place: Path) -> list[Path]:

@@ -102,10 +102,10 @@ def communication_ratio(subject: Subject) -> Value:
 def _busy_ns(subject: Subject) -> float:
     tracks = subject.tracks
     total = sum(
-        track.weight * float((Union.of(track.starts, track.stops) | track.busy)
-                             .inside(track.begins, track.ends)[track.known].sum())
+        track.weight
+        * float((Union.of(track.starts, track.stops) | track.busy).inside(track.begins, track.ends)[track.known].sum())
         for track in tracks.devices
-    )  # fmt: skip
+    )
     return total / max(tracks.known_device_steps, 1)
 
 
@@ -328,9 +328,13 @@ def _paired(events: pd.DataFrame) -> pd.DataFrame:
     begun: dict[tuple[int, str], int] = {}
     pairs: list[tuple[int, float]] = []
     for index, device, name, start, length in zip(
-        rows.index.tolist(), rows["device"].tolist(), names.tolist(), rows["start_ns"].tolist(),
-        rows["duration_ns"].tolist(), strict=True,
-    ):  # fmt: skip
+        rows.index.tolist(),
+        rows["device"].tolist(),
+        names.tolist(),
+        rows["start_ns"].tolist(),
+        rows["duration_ns"].tolist(),
+        strict=True,
+    ):
         if "-start" in name:
             begun[device, name] = index
         elif (device, name.replace("-done", "-start")) in begun:

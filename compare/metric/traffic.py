@@ -65,10 +65,15 @@ def traffic_window(subject: Subject) -> Value:
     if rest.empty:
         raise NotApplicable("no traffic of one axis is followed, after a rest, by that of another")
     pairs: list[Detail] = [
-        {"from_axes": row.from_axes, "to_axes": row.to_axes, "n": row.n, "median_s": _seconds(row.median_ns),
-         "p95_s": _seconds(row.p95_ns)}
+        {
+            "from_axes": row.from_axes,
+            "to_axes": row.to_axes,
+            "n": row.n,
+            "median_s": _seconds(row.median_ns),
+            "p95_s": _seconds(row.p95_ns),
+        }
         for row in interval_rows(across)
-    ]  # fmt: skip
+    ]
     return Value(weighted_median(rest, "interval_ns") / 1e9, {"intervals": pairs})
 
 

@@ -43,22 +43,24 @@ def collective_rows(
         (name, scope, kind, axes), row_times = key, times.get(key, _NONE) if tracks.has_devices else _UNKNOWN
         verdict = judged.get(name, {"verdict": UNKNOWN_VERDICT, "cause": ""})
         factor = float(sent[name].bus_factor) if name in sent else np.nan
-        rows.append(CollectiveTimes(
-            collective=name,
-            scope=scope,
-            kind=kind,
-            axes=axes,
-            executions=to_number(entry["executions"]),
-            payload_bytes=to_number(entry["payload_bytes"]),
-            communication_ns=to_number(row_times["duration_ns"]),
-            exposed_ns=to_number(row_times["exposed_share_ns"]),
-            wait_ns=to_number(row_times["wait_ns"]),
-            verdict=verdict["verdict"],
-            cause=verdict["cause"] or None,
-            algorithm_bytes_per_s=to_whole(rates[name]),
-            bus_bytes_per_s=to_whole(rates[name] * factor),
-            peak_bytes_per_s=to_whole(peaks.get(name)),
-        ))  # fmt: skip
+        rows.append(
+            CollectiveTimes(
+                collective=name,
+                scope=scope,
+                kind=kind,
+                axes=axes,
+                executions=to_number(entry["executions"]),
+                payload_bytes=to_number(entry["payload_bytes"]),
+                communication_ns=to_number(row_times["duration_ns"]),
+                exposed_ns=to_number(row_times["exposed_share_ns"]),
+                wait_ns=to_number(row_times["wait_ns"]),
+                verdict=verdict["verdict"],
+                cause=verdict["cause"] or None,
+                algorithm_bytes_per_s=to_whole(rates[name]),
+                bus_bytes_per_s=to_whole(rates[name] * factor),
+                peak_bytes_per_s=to_whole(peaks.get(name)),
+            )
+        )
     return tuple(sorted(rows, key=lambda row: (-(row.exposed_ns or 0), -(row.communication_ns or 0), row.collective)))
 
 
@@ -76,14 +78,27 @@ def messages(tracks: DeviceTracks, rows: Sequence[CollectiveRow]) -> tuple[Messa
         runs = float(entry["executions"])
         if not runs:
             continue
-        key = (entry["kind"], entry["axes"], entry["scope"], row.dtype if row else None, row.shapes if row else (),
-               to_number(float(entry["payload_bytes"]) / runs))  # fmt: skip
+        key = (
+            entry["kind"],
+            entry["axes"],
+            entry["scope"],
+            row.dtype if row else None,
+            row.shapes if row else (),
+            to_number(float(entry["payload_bytes"]) / runs),
+        )
         counts[key] = counts.get(key, 0.0) + runs
     entries = [
-        Messages(kind=kind, axes=axes, scope=scope, dtype=dtype, shapes=shapes or None, payload_bytes=payload_bytes,
-                 count=to_number(runs))
+        Messages(
+            kind=kind,
+            axes=axes,
+            scope=scope,
+            dtype=dtype,
+            shapes=shapes or None,
+            payload_bytes=payload_bytes,
+            count=to_number(runs),
+        )
         for (kind, axes, scope, dtype, shapes, payload_bytes), runs in counts.items()
-    ]  # fmt: skip
+    ]
     return tuple(sorted(entries, key=lambda row: (-(row.payload_bytes or 0), row.kind, row.axes, row.scope)))
 
 

@@ -25,13 +25,15 @@ def per_device(tracks: DeviceTracks, table: Table) -> tuple[DeviceTimes, ...]:
         device_rows = frame[frame["device"].eq(track.device)]
         busy = (Union.of(track.starts, track.stops) | track.busy).inside(track.begins, track.ends)
         idle = (track.ends - track.begins - busy)[track.known]
-        rows.append(DeviceTimes(
-            device=track.device,
-            stands_for=track.weight,
-            **{name: to_number(float(device_rows[name].mean())) for name in TIMES},
-            idle_ns=to_number(float(idle.mean())) if idle.size else None,
-            members=track.stands_for,
-        ))  # fmt: skip
+        rows.append(
+            DeviceTimes(
+                device=track.device,
+                stands_for=track.weight,
+                **{name: to_number(float(device_rows[name].mean())) for name in TIMES},
+                idle_ns=to_number(float(idle.mean())) if idle.size else None,
+                members=track.stands_for,
+            )
+        )
     return tuple(rows)
 
 

@@ -90,13 +90,17 @@ def _by_meters(tracks: DeviceTracks, measured: _Measured, verdicts: pd.DataFrame
         for begin, end in zip(track.begins.tolist(), track.ends.tolist(), strict=True)
     ]
     return MeasuredEnergy(
-        source="meters", covers=measured.covers, devices=devices, energy_j=to_joules(total),
-        mean_w=to_joules(total / devices / step_s), peak_w=to_joules(max(peaks)),
+        source="meters",
+        covers=measured.covers,
+        devices=devices,
+        energy_j=to_joules(total),
+        mean_w=to_joules(total / devices / step_s),
+        peak_w=to_joules(max(peaks)),
         by_part_j=_numbers({**parts, "idle": total - sum(parts.values())}),
         by_axes_j=_sums(cut, "axes"),
         by_verdict_j=_verdicts(cut, verdicts, scale=1 / _UNIT / steps),
         operations=_largest(operations),
-    )  # fmt: skip
+    )
 
 
 def _in_microjoules(track: DeviceTrack, curve: EnergyCurve) -> DeviceTrack:
@@ -122,11 +126,16 @@ def _computed(tracks: DeviceTracks, track: DeviceTrack, curve: EnergyCurve, step
     rows = events[events["device"].eq(track.device) & events["role"].isin(OCCUPIED) & events["step"].ge(0)]
     begins = rows["start_ns"].to_numpy(np.float64)
     lengths = rows["duration_ns"].to_numpy(np.float64)
-    return pd.DataFrame({
-        "operation": _operation(rows), "kind": "", "axes": "", "scope": rows["scope"].astype(str).to_numpy(),
-        "time_ns": lengths * track.weight / steps / devices,
-        "energy_j": curve.joules(begins, begins + lengths) * track.weight / steps,
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "operation": _operation(rows),
+            "kind": "",
+            "axes": "",
+            "scope": rows["scope"].astype(str).to_numpy(),
+            "time_ns": lengths * track.weight / steps / devices,
+            "energy_j": curve.joules(begins, begins + lengths) * track.weight / steps,
+        }
+    )
 
 
 def _operation(rows: pd.DataFrame) -> list[str]:
@@ -144,33 +153,49 @@ def _by_operations(tracks: DeviceTracks, verdicts: pd.DataFrame | None) -> Measu
     if devices:
         steps = in_time.device_steps / devices
     weights = rows["device"].map({track.device: track.weight for track in shown}).fillna(0).to_numpy(np.float64)
-    frame = pd.DataFrame({
-        "operation": rows["collective"].astype(str).where(~rows["role"].isin(OCCUPIED), _operation(rows)).to_numpy(),
-        **{name: rows[name].astype(str).to_numpy() for name in ("kind", "axes", "scope")},
-        "collective": rows["collective"].astype(str).to_numpy(),
-        "role": rows["role"].astype(str).to_numpy(),
-        "time_ns": rows["duration_ns"].to_numpy(np.float64) * weights / steps / max(devices, 1),
-        "energy_j": rows["core_energy_j"].to_numpy(np.float64) * weights / steps,
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "operation": rows["collective"]
+            .astype(str)
+            .where(~rows["role"].isin(OCCUPIED), _operation(rows))
+            .to_numpy(),
+            **{name: rows[name].astype(str).to_numpy() for name in ("kind", "axes", "scope")},
+            "collective": rows["collective"].astype(str).to_numpy(),
+            "role": rows["role"].astype(str).to_numpy(),
+            "time_ns": rows["duration_ns"].to_numpy(np.float64) * weights / steps / max(devices, 1),
+            "energy_j": rows["core_energy_j"].to_numpy(np.float64) * weights / steps,
+        }
+    )
     total = float(frame["energy_j"].sum())
     compute, copies = (float(frame.loc[frame["role"].eq(role), "energy_j"].sum()) for role in OCCUPIED)
     step_s = measure_times(in_time).means()["step_ns"].iloc[0] / 1e9
     moved = frame[~frame["role"].isin(OCCUPIED)]
     shares = _shares(moved["collective"], verdicts)
     return MeasuredEnergy(
-        source="operations", covers="the core's power rail (vdd_energy_j)", devices=devices, energy_j=to_joules(total),
-        mean_w=to_joules(total / devices / step_s) if devices else None, peak_w=None,
-        by_part_j=_numbers({
-            "compute": compute, "communication": total - compute - copies,
-            **({"copies": copies} if frame["role"].eq(COPY).any() else {}),
-        }),
+        source="operations",
+        covers="the core's power rail (vdd_energy_j)",
+        devices=devices,
+        energy_j=to_joules(total),
+        mean_w=to_joules(total / devices / step_s) if devices else None,
+        peak_w=None,
+        by_part_j=_numbers(
+            {
+                "compute": compute,
+                "communication": total - compute - copies,
+                **({"copies": copies} if frame["role"].eq(COPY).any() else {}),
+            }
+        ),
         by_axes_j=_sums(moved, "axes"),
-        by_verdict_j=_numbers({
-            verdict: float((moved["energy_j"].to_numpy() * shares[:, place]).sum())
-            for place, verdict in enumerate((*VERDICTS, UNKNOWN_VERDICT))
-        }) if verdicts is not None else {},
+        by_verdict_j=_numbers(
+            {
+                verdict: float((moved["energy_j"].to_numpy() * shares[:, place]).sum())
+                for place, verdict in enumerate((*VERDICTS, UNKNOWN_VERDICT))
+            }
+        )
+        if verdicts is not None
+        else {},
         operations=_largest(frame),
-    )  # fmt: skip
+    )
 
 
 def _shares(collectives: "pd.Series[str]", verdicts: pd.DataFrame | None) -> Floats:
@@ -208,11 +233,15 @@ def _largest(frame: pd.DataFrame) -> tuple[OperationEnergy, ...]:
         rows.append({**dict.fromkeys(keys, ""), "operation": _OTHERS, **rest[["time_ns", "energy_j"]].sum().to_dict()})
     return tuple(
         OperationEnergy(
-            operation=str(row["operation"]), kind=str(row["kind"]), axes=str(row["axes"]), scope=str(row["scope"]),
-            time_ns=to_joules(row["time_ns"]), energy_j=to_joules(row["energy_j"]),
+            operation=str(row["operation"]),
+            kind=str(row["kind"]),
+            axes=str(row["axes"]),
+            scope=str(row["scope"]),
+            time_ns=to_joules(row["time_ns"]),
+            energy_j=to_joules(row["energy_j"]),
         )
         for row in rows
-    )  # fmt: skip
+    )
 
 
 def _notes(tracks: DeviceTracks, powers: Mapping[int, Series]) -> list[str]:
@@ -225,10 +254,16 @@ def _notes(tracks: DeviceTracks, powers: Mapping[int, Series]) -> list[str]:
         return notes
     begins, ends = (np.concatenate([getattr(track, name) for track in shown]) for name in ("begins", "ends"))
     inside = sum(
-        float(np.clip(np.minimum(track.ends, powers[track.device].times_ns[-1])
-                      - np.maximum(track.begins, powers[track.device].times_ns[0]), 0, None).sum())
+        float(
+            np.clip(
+                np.minimum(track.ends, powers[track.device].times_ns[-1])
+                - np.maximum(track.begins, powers[track.device].times_ns[0]),
+                0,
+                None,
+            ).sum()
+        )
         for track in shown
-    )  # fmt: skip
+    )
     length = float((ends - begins).sum())
     if inside < 0.99 * length:
         notes.append(

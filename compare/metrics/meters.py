@@ -62,9 +62,16 @@ def _counter(parts: Sequence[Series]) -> Meter:
     growths = [part.growth for part in parts]
     fastest = parts[growths.index(max(growths))].device
     return replace(
-        _meter(parts), mean=None, peak=None, lowest_device_mean=None, highest_device_mean=None, within_hosts_std=None,
-        between_hosts_std=None, peak_device=fastest, total=to_joules(sum(growths)),
-    )  # fmt: skip
+        _meter(parts),
+        mean=None,
+        peak=None,
+        lowest_device_mean=None,
+        highest_device_mean=None,
+        within_hosts_std=None,
+        between_hosts_std=None,
+        peak_device=fastest,
+        total=to_joules(sum(growths)),
+    )
 
 
 def _meter(parts: Sequence[Series]) -> Meter:
@@ -76,18 +83,24 @@ def _meter(parts: Sequence[Series]) -> Meter:
     shared = [values for values in by_host if values.size > 1]
     total = sum(part.integral for part in parts) if first.quantity == POWER else None
     return Meter(
-        name=first.name, quantity=first.quantity, component=first.component, unit=first.unit,
+        name=first.name,
+        quantity=first.quantity,
+        component=first.component,
+        unit=first.unit,
         devices=len({part.device for part in parts}),
-        samples=sum(part.values.size for part in parts), failed=sum(part.failed for part in parts),
-        mean=to_joules(float(means.mean())), peak=to_joules(float(peaks.max())),
+        samples=sum(part.values.size for part in parts),
+        failed=sum(part.failed for part in parts),
+        mean=to_joules(float(means.mean())),
+        peak=to_joules(float(peaks.max())),
         peak_device=parts[int(peaks.argmax())].device,
-        lowest_device_mean=to_joules(float(means.min())), highest_device_mean=to_joules(float(means.max())),
+        lowest_device_mean=to_joules(float(means.min())),
+        highest_device_mean=to_joules(float(means.max())),
         within_hosts_std=to_joules(float(np.mean([values.std() for values in shared]))) if shared else None,
         between_hosts_std=(
             to_joules(float(np.std([values.mean() for values in by_host]))) if len(by_host) > 1 else None
         ),
         total=to_joules(total),
-    )  # fmt: skip
+    )
 
 
 def summarize_windows(windows: Sequence[Window]) -> tuple[PowerWindow, ...]:
@@ -104,12 +117,15 @@ def _windows(name: str, windows: Sequence[Window]) -> PowerWindow:
             joules[device] = joules.get(device, 0.0) + energy
     hosts = [sum(window.host_j.values()) for window in windows if window.host_j]
     return PowerWindow(
-        name=name, windows=len(windows), devices=len(joules), mean_s=to_joules(seconds / len(windows)),
+        name=name,
+        windows=len(windows),
+        devices=len(joules),
+        mean_s=to_joules(seconds / len(windows)),
         energy_j=to_joules(sum(joules.values()) / len(windows)),
         host_energy_j=to_joules(sum(hosts) / len(hosts)) if hosts else None,
         mean_w=to_joules(sum(joules.values()) / len(joules) / seconds),
         device_std_w=to_joules(float(np.std(list(joules.values()))) / seconds) if len(joules) > 1 else None,
-    )  # fmt: skip
+    )
 
 
 def to_joules(value: float | None) -> float | None:

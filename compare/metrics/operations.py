@@ -120,9 +120,14 @@ def _computed(tracks: DeviceTracks, text: ProgramText) -> Iterator[_Executions]:
         if item is not None and name in text.waits:
             role, (executions, moved) = COPY, moved_by.get(item.operand(0).name, [executions, moved])
         yield _Executions(
-            name=name, role=role, scope=scopes.get(name, ""), executions=executions, time_ns=time_ns,
-            matrix_flops=flops, memory_bytes=moved,
-        )  # fmt: skip
+            name=name,
+            role=role,
+            scope=scopes.get(name, ""),
+            executions=executions,
+            time_ns=time_ns,
+            matrix_flops=flops,
+            memory_bytes=moved,
+        )
 
 
 def _communicated(tracks: DeviceTracks) -> Iterator[_Executions]:
@@ -131,9 +136,15 @@ def _communicated(tracks: DeviceTracks) -> Iterator[_Executions]:
     chosen = events["role"].eq(COMMUNICATION).to_numpy()
     for name, (executions, time_ns, payload) in _sums(tracks, chosen, "collective", ("alone_ns", "payload_bytes")):
         yield _Executions(
-            name=name, role=COMMUNICATION, scope="", executions=executions, time_ns=time_ns, matrix_flops=0.0,
-            memory_bytes=0.0, payload_bytes=payload,
-        )  # fmt: skip
+            name=name,
+            role=COMMUNICATION,
+            scope="",
+            executions=executions,
+            time_ns=time_ns,
+            matrix_flops=0.0,
+            memory_bytes=0.0,
+            payload_bytes=payload,
+        )
 
 
 def _sums(tracks: DeviceTracks, chosen: Mask, by: str, columns: Sequence[str]) -> Iterator[tuple[str, list[float]]]:
@@ -163,9 +174,13 @@ def _kind(one: _Executions, text: ProgramText, row: CollectiveRow | None) -> _Ki
     if one.role == COMMUNICATION:
         shape = row.shapes[0] if row and row.shapes else ""
         return _Kind(
-            one.role, row.kind if row else "?", shape, None, row.scope if row else UNKNOWN_SCOPE,
+            one.role,
+            row.kind if row else "?",
+            shape,
+            None,
+            row.scope if row else UNKNOWN_SCOPE,
             row.source_line if row else None,
-        )  # fmt: skip
+        )
     item, scope = text.find(one.name), one.scope or UNKNOWN_SCOPE
     if item is None:
         return _Kind(one.role, one.name, "", None, scope, None)

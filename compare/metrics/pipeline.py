@@ -29,11 +29,16 @@ def summarize_pipeline(
     if table.empty or num_stages == 1:
         return None
     bubble = table["microbatch"].lt(0)
-    weighted = pd.DataFrame({
-        "stage": table["stage"], "pipeline_ns": table["tick_ns"], "bubble_ns": table["tick_ns"].where(bubble, 0.0),
-        "busy_in_bubble_ns": table["busy_ns"].where(bubble, 0.0),
-        "idle_ns": table["tick_ns"] - table["busy_ns"], "bubble_ticks": bubble.astype(float),
-    })  # fmt: skip
+    weighted = pd.DataFrame(
+        {
+            "stage": table["stage"],
+            "pipeline_ns": table["tick_ns"],
+            "bubble_ns": table["tick_ns"].where(bubble, 0.0),
+            "busy_in_bubble_ns": table["busy_ns"].where(bubble, 0.0),
+            "idle_ns": table["tick_ns"] - table["busy_ns"],
+            "bubble_ticks": bubble.astype(float),
+        }
+    )
     sums = weighted.drop(columns="stage").mul(table["weight"], axis=0).groupby(weighted["stage"]).sum()
     device_steps = table[table["tick"].eq(0)].groupby("stage")["weight"].sum()
     total = sums.sum()
@@ -65,22 +70,27 @@ def _ticks(table: pd.DataFrame, microbatches: int, num_stages: int) -> tuple[Tic
     rows = []
     for _, group in table.groupby("tick"):
         held = [int(group["tick"].iloc[0]) - stage for stage in range(num_stages)]
-        rows.append(Tick(
-            tick=held[0],
-            start_ns=_mean(group, group["start_ns"]),
-            duration_ns=_mean(group, group["end_ns"] - group["start_ns"]),
-            microbatches=tuple(microbatch if 0 <= microbatch < microbatches else None for microbatch in held),
-        ))  # fmt: skip
+        rows.append(
+            Tick(
+                tick=held[0],
+                start_ns=_mean(group, group["start_ns"]),
+                duration_ns=_mean(group, group["end_ns"] - group["start_ns"]),
+                microbatches=tuple(microbatch if 0 <= microbatch < microbatches else None for microbatch in held),
+            )
+        )
     return tuple(rows)
 
 
 def _phases(tracks: DeviceTracks, table: pd.DataFrame, microbatches: int, num_stages: int) -> tuple[PipelinePhase, ...]:
     """The phases of a mean step, in order; empty ones are left out."""
     names = np.select([table["tick"] >= microbatches, table["tick"] < num_stages - 1], [DRAIN, FILL], STEADY)
-    step = pd.DataFrame([
-        {"device": track.device, "step": int(step), "step_ns": end - begin}
-        for track in tracks.devices for step, begin, end in zip(track.steps, track.begins, track.ends, strict=True)
-    ])  # fmt: skip
+    step = pd.DataFrame(
+        [
+            {"device": track.device, "step": int(step), "step_ns": end - begin}
+            for track in tracks.devices
+            for step, begin, end in zip(track.steps, track.begins, track.ends, strict=True)
+        ]
+    )
     edges = table.assign(phase=names).groupby(["device", "step", "weight", "phase"], sort=False)
     spans = edges.agg(start_ns=("start_ns", "min"), end_ns=("end_ns", "max")).reset_index()
     bounds = spans.groupby(["device", "step", "weight"]).agg(low=("start_ns", "min"), high=("end_ns", "max"))

@@ -96,12 +96,19 @@ def _table(
     exposed = (shift | track.busy).inside(begins, ends) - track.busy.inside(begins, ends)
     ticks = np.arange(begins.size)
     held = ticks - stage
-    return pd.DataFrame({
-        "device": track.device, "step": track.steps[step], "stage": stage, "tick": ticks,
-        "microbatch": np.where((held >= 0) & (held < microbatches), held, -1),
-        "start_ns": begins - track.begins[step], "end_ns": ends - track.begins[step],
-        "tick_ns": np.maximum(ends - begins - exposed, 0), "busy_ns": busy.inside(begins, ends) - exposed,
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "device": track.device,
+            "step": track.steps[step],
+            "stage": stage,
+            "tick": ticks,
+            "microbatch": np.where((held >= 0) & (held < microbatches), held, -1),
+            "start_ns": begins - track.begins[step],
+            "end_ns": ends - track.begins[step],
+            "tick_ns": np.maximum(ends - begins - exposed, 0),
+            "busy_ns": busy.inside(begins, ends) - exposed,
+        }
+    )
 
 
 def stages_of(mesh: DeviceMesh) -> list[int]:

@@ -137,11 +137,14 @@ def _matrix(sent: Mapping[str, SentBytes], mesh: DeviceMesh | None) -> tuple[Pai
     rows = zip(*(table[name].tolist() for name in COLUMNS), strict=True)
     return tuple(
         PairTraffic(
-            device_from=source, device_to=target, axes=axes, logical_bytes=to_number(logical),
+            device_from=source,
+            device_to=target,
+            axes=axes,
+            logical_bytes=to_number(logical),
             routed_bytes=to_number(routed),
         )
         for source, target, axes, logical, routed in rows
-    )  # fmt: skip
+    )
 
 
 def _pipeline(tracks: DeviceTracks, mesh: DeviceMesh | None, microbatches: int) -> PipelineTimes | None:

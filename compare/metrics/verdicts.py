@@ -38,13 +38,15 @@ def verdict_shares(rows: Iterable[CollectiveRow], *, axes: Collection[str] | Non
         known = total > 0 and len(amounts) == len(VERDICTS)
         causes = {(key.verdict, key.cause): group.bytes for key, group in group_by_cause([row]).items()}
         verdict, cause = max(causes, key=lambda name: causes[name]) if causes else ("", "")
-        entries.append({
-            "collective": row.name,
-            **(dict(zip(VERDICTS, (amount / total for amount in amounts), strict=True)) if known else unknown),
-            "verdict": VERDICTS[amounts.index(max(amounts))] if known else UNKNOWN_VERDICT,
-            "cause": cause,
-            "reason": describe_cause(cause, induced=verdict == "induced", axes=axes).sentence if cause else "",
-        })  # fmt: skip
+        entries.append(
+            {
+                "collective": row.name,
+                **(dict(zip(VERDICTS, (amount / total for amount in amounts), strict=True)) if known else unknown),
+                "verdict": VERDICTS[amounts.index(max(amounts))] if known else UNKNOWN_VERDICT,
+                "cause": cause,
+                "reason": describe_cause(cause, induced=verdict == "induced", axes=axes).sentence if cause else "",
+            }
+        )
     return pd.DataFrame(entries, columns=["collective", *VERDICTS, "verdict", "cause", "reason"])
 
 

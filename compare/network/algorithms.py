@@ -60,8 +60,11 @@ def list_phases(machine: Machine, kind: str, dims: Sequence[int]) -> list[tuple[
     if kind == ALL_GATHER:
         order.reverse()
     elif kind == ALL_REDUCE and machine.multi != BASELINE:
-        order = [*((REDUCE_SCATTER, dim) for dim in first), (ALL_REDUCE, last),
-                 *((ALL_GATHER, dim) for dim in reversed(first))]  # fmt: skip
+        order = [
+            *((REDUCE_SCATTER, dim) for dim in first),
+            (ALL_REDUCE, last),
+            *((ALL_GATHER, dim) for dim in reversed(first)),
+        ]
     phases, share = [], 1.0
     for phase, dim in order:
         phases.append((phase, dim, share))
@@ -204,11 +207,13 @@ def _custom(custom: CustomAlgorithm, kind: str, size: int) -> list[Step]:
     share = byte_share(custom)
     return [
         Step(
-            np.array([send.source for send in sends], np.int64), np.array([send.target for send in sends], np.int64),
-            np.full(len(sends), share), reduced=most_reduced(sends) * share,
+            np.array([send.source for send in sends], np.int64),
+            np.array([send.target for send in sends], np.int64),
+            np.full(len(sends), share),
+            reduced=most_reduced(sends) * share,
         )
         for sends in list_levels(custom, kind, size)
-    ]  # fmt: skip
+    ]
 
 
 def _count_levels(size: int, name: str) -> int:

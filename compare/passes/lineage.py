@@ -134,9 +134,7 @@ def _step(
         if link is not None:
             tracks_after[item.name] = _continued(moment, item, link, tracks)
             continue
-        event = Event(
-            at=moment.at, span=moment.span, what=CREATED, before=lines.get(item.op_name, ()), after=item.line
-        )  # fmt: skip
+        event = Event(at=moment.at, span=moment.span, what=CREATED, before=lines.get(item.op_name, ()), after=item.line)
         tracks_after[item.name] = Track(origin=_origin(moment.span, disturbed=links.is_disturbed), events=(event,))
     return tracks_after
 

@@ -32,10 +32,14 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
 _SETTINGS = {
-    "autoinstall_known_extensions": "false", "autoload_known_extensions": "false",
-    "python_enable_replacements": "false", "enable_progress_bar": "false", "parquet_metadata_cache": "true",
-    "memory_limit": "'4GiB'", "max_temp_directory_size": "'16GiB'",
-}  # fmt: skip
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",
+    "enable_progress_bar": "false",
+    "parquet_metadata_cache": "true",
+    "memory_limit": "'4GiB'",
+    "max_temp_directory_size": "'16GiB'",
+}
 """Nothing is fetched from a network, no variable of Python is taken for a table, and memory and disk have an end."""
 MOST_SECONDS = 600
 """Of an answer, unless it is told otherwise."""

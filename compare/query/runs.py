@@ -25,25 +25,44 @@ DEFAULT_FOLDER = Path("runs")
 """Where `compare.run` writes, and what is read where no folder is named."""
 
 CASE_COLUMNS = {
-    "run": "VARCHAR", "model": "VARCHAR", "mesh": "VARCHAR", "topology": "VARCHAR", "generation": "VARCHAR",
-    "devices": "BIGINT", **dict.fromkeys(AXES, "BIGINT"), "sp": "BOOLEAN", "batch": "BIGINT", "seq": "BIGINT",
-    "microbatches": "BIGINT", "dtype": "VARCHAR", "style": "VARCHAR", "loop": "VARCHAR", "attention": "VARCHAR",
-}  # fmt: skip
+    "run": "VARCHAR",
+    "model": "VARCHAR",
+    "mesh": "VARCHAR",
+    "topology": "VARCHAR",
+    "generation": "VARCHAR",
+    "devices": "BIGINT",
+    **dict.fromkeys(AXES, "BIGINT"),
+    "sp": "BOOLEAN",
+    "batch": "BIGINT",
+    "seq": "BIGINT",
+    "microbatches": "BIGINT",
+    "dtype": "VARCHAR",
+    "style": "VARCHAR",
+    "loop": "VARCHAR",
+    "attention": "VARCHAR",
+}
 """Of every row of every table, with DuckDB's types: the run that it is of, and that run's case."""
 
 PACKAGES = ("libtpu", "jaxlib", "jax", "flax", "torch", "torch_xla", "torchax", "transformers", "google-tunix")
 """Distributions whose versions a run's programs record."""
 
 VERSION_COLUMNS = {
-    "wirediff": "VARCHAR", "wirediff_commit": "VARCHAR", "date": "VARCHAR",
+    "wirediff": "VARCHAR",
+    "wirediff_commit": "VARCHAR",
+    "date": "VARCHAR",
     **{name.replace("-", "_"): "VARCHAR" for name in PACKAGES},
-}  # fmt: skip
+}
 """What made a run; null where unknown."""
 
 RUN_COLUMNS = {
-    **CASE_COLUMNS, "slices": "BIGINT", "layers": "BIGINT", "experts": "BIGINT", "capacity": "DOUBLE",
-    **VERSION_COLUMNS, "folder": "VARCHAR",
-}  # fmt: skip
+    **CASE_COLUMNS,
+    "slices": "BIGINT",
+    "layers": "BIGINT",
+    "experts": "BIGINT",
+    "capacity": "DOUBLE",
+    **VERSION_COLUMNS,
+    "folder": "VARCHAR",
+}
 """Of the table `runs`, which has one row a run folder."""
 
 
@@ -149,7 +168,8 @@ def _versions(folder: Path) -> dict[str, Fact]:
 
 def _facts(case: Case, *, folder: Path, name: str, versions: Mapping[str, Fact]) -> dict[str, Fact]:
     facts: dict[str, Fact] = {
-        **dict.fromkeys(VERSION_COLUMNS), **versions,
+        **dict.fromkeys(VERSION_COLUMNS),
+        **versions,
         "run": name,
         "model": case.model.name,
         "mesh": case.plan.name,
@@ -165,5 +185,5 @@ def _facts(case: Case, *, folder: Path, name: str, versions: Mapping[str, Fact])
         "experts": case.model.experts,
         "capacity": case.capacity,
         "folder": folder.as_posix(),
-    }  # fmt: skip
+    }
     return {column: facts[column] for column in RUN_COLUMNS}

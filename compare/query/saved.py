@@ -31,7 +31,7 @@ _SELECTS = {
     "windows": "SELECT * EXCLUDE (device, step, stands_for), NULL::INTEGER AS device, NULL::INTEGER AS step, "
     "sum(stands_for)::BIGINT AS stands_for FROM windows GROUP BY ALL",
     "runs": "SELECT * EXCLUDE (folder), NULL::VARCHAR AS folder FROM runs",
-}  # fmt: skip
+}
 """Of tables that are not saved as they are."""
 
 

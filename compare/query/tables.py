@@ -33,20 +33,36 @@ Columns = Mapping[str, str]
 """Names, and DuckDB's types."""
 
 _TYPES = {
-    tables.TEXT: "VARCHAR", tables.WHOLE: "BIGINT", tables.NUMBER: "DOUBLE", tables.TRUTH: "BOOLEAN",
-    "category": "VARCHAR", "int32": "INTEGER", "float64": "DOUBLE",
-}  # fmt: skip
+    tables.TEXT: "VARCHAR",
+    tables.WHOLE: "BIGINT",
+    tables.NUMBER: "DOUBLE",
+    tables.TRUTH: "BOOLEAN",
+    "category": "VARCHAR",
+    "int32": "INTEGER",
+    "float64": "DOUBLE",
+}
 """Of the columns of Parquet files."""
 
 _LEAVES = {str: "VARCHAR", bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE"}
 """Of the fields of a report."""
 
 _UNITS = {
-    "executions": "per step", "count": "per step", "up_phases": "per step", "overlap": "share", "up": "share",
-    "communication_fraction": "share", "bubble_share": "share", "gpipe_bubble_share": "share", "last_share": "share",
-    "duty_cycle": "share", "emitted_over_inherent": "ratio", "matrix_flops": "FLOPs", "vector_ops": "elements",
-    "compute_over_floor": "ratio", "ici_byte_hops": "byte hops",
-}  # fmt: skip
+    "executions": "per step",
+    "count": "per step",
+    "up_phases": "per step",
+    "overlap": "share",
+    "up": "share",
+    "communication_fraction": "share",
+    "bubble_share": "share",
+    "gpipe_bubble_share": "share",
+    "last_share": "share",
+    "duty_cycle": "share",
+    "emitted_over_inherent": "ratio",
+    "matrix_flops": "FLOPs",
+    "vector_ops": "elements",
+    "compute_over_floor": "ratio",
+    "ici_byte_hops": "byte hops",
+}
 """Of columns whose name does not say their unit."""
 
 _WORDS = {"bytes_per_s": "bytes/s", "bytes": "bytes", "ns": "ns", "json": "JSON", "j": "J", "w": "W"}
@@ -139,9 +155,18 @@ TABLES: Mapping[str, Table] = {
     "windows": DerivedTable(
         says="one interval between traffic of different axes, and the bytes that follow it",
         columns={
-            "phase": "VARCHAR", "arm": "VARCHAR", "cell": "VARCHAR", "source": "VARCHAR", "device": "INTEGER",
-            "step": "INTEGER", "stands_for": "INTEGER", "from_axes": "VARCHAR", "to_axes": "VARCHAR",
-            "interval_ns": "DOUBLE", "payload_bytes_after": "DOUBLE", "wire_bytes_after": "DOUBLE",
+            "phase": "VARCHAR",
+            "arm": "VARCHAR",
+            "cell": "VARCHAR",
+            "source": "VARCHAR",
+            "device": "INTEGER",
+            "step": "INTEGER",
+            "stands_for": "INTEGER",
+            "from_axes": "VARCHAR",
+            "to_axes": "VARCHAR",
+            "interval_ns": "DOUBLE",
+            "payload_bytes_after": "DOUBLE",
+            "wire_bytes_after": "DOUBLE",
         },
         sql=files("compare.query").joinpath("windows.sql").read_text(encoding="utf-8"),
     ),
@@ -157,5 +182,5 @@ TABLES: Mapping[str, Table] = {
     "stragglers": _report("how late a device comes to its collectives", Straggler, "timing.stragglers"),
     "steps": _parquet("a step of a device", {**_OF_TIMELINE, **STEP_COLUMNS, "stands_for": "int32"}),
     "events": _parquet("an execution on a device", {**_OF_TIMELINE, **time_tables.EVENTS}),
-}  # fmt: skip
+}
 """By name; docs/metrics.md defines the times and docs/definitions.md the bytes."""

@@ -295,11 +295,14 @@ def _measured(case: Case, outcome: Outcome, *, run_case: Case) -> tuple[Measurem
         return Measurement(error=f"{outcome.status}: {outcome.error}"), {}
     packed = outcome.compiled / archive.FILE
     result = ProgramResult(
-        arm=outcome.arm, phase=outcome.phase, cell=outcome.cell, status="ok",
+        arm=outcome.arm,
+        phase=outcome.phase,
+        cell=outcome.cell,
+        status="ok",
         about=About.from_json(run_folder.merge_about(outcome, case=run_case)),
         hlo=gzip.decompress((outcome.compiled / "optimized.hlo.gz").read_bytes()).decode(),
         passes=packed.read_bytes() if packed.is_file() else None,
-    )  # fmt: skip
+    )
     try:
         program = judge_program(case, result)
     except HloError as error:

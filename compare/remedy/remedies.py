@@ -109,10 +109,13 @@ def _attention(case: Case, *, arm: str) -> Iterator[Remedy]:
     rows = [row for row in VARIANTS.values() if row.site == "attention"]
     if case.attention == "idiomatic" and not any(VARIANTS[name].site == "attention" for name in case.variants):
         yield Remedy(
-            name="attention-einsum", scope=CORE, site="attention", changes={"attention": "einsum"},
+            name="attention-einsum",
+            scope=CORE,
+            site="attention",
+            changes={"attention": "einsum"},
             sentence="write attention as einsum over KV heads and the query heads of each",
             code=_EINSUM.get(arm, "--attention einsum"),
-        )  # fmt: skip
+        )
         yield from (_of(row, arm) for row in rows if arm in row.code and case.phase in row.phases)
 
 
@@ -150,10 +153,14 @@ def _microbatches(case: Case) -> Iterator[Remedy]:
         more, before = 2 * case.microbatches, case.mesh.pp - 1
         shares = [f"{before}/{m + before}" for m in (case.microbatches, more)]
         yield Remedy(
-            name=f"microbatches-{more}", scope="pipeline.shift", site="microbatches", changes={"microbatches": more},
+            name=f"microbatches-{more}",
+            scope="pipeline.shift",
+            site="microbatches",
+            changes={"microbatches": more},
             sentence=f"run {more} microbatches: the bubble is {shares[1]} of the ticks, not {shares[0]}",
-            code=f"--microbatches {more}", kind=PLAN,
-        )  # fmt: skip
+            code=f"--microbatches {more}",
+            kind=PLAN,
+        )
 
 
 def _whole_vocabulary(case: Case) -> Iterator[Remedy]:
@@ -162,11 +169,14 @@ def _whole_vocabulary(case: Case) -> Iterator[Remedy]:
         tables = (1 if case.model.tied else 2) * case.model.vocab * case.model.embed * case.dtype_bytes
         more = tables - tables // case.mesh.tp
         yield Remedy(
-            name="vocab-whole", scope="embed", site="vocab",
+            name="vocab-whole",
+            scope="embed",
+            site="vocab",
             changes={"plan": _without(case, "vocab")},
             sentence=f"replicate the vocabulary on every device, which takes {more / 1e6:,.1f} MB more memory on each",
-            code='rules = { vocab = "none" }  # in a TOML spec file', kind=PLAN,
-        )  # fmt: skip
+            code='rules = { vocab = "none" }  # in a TOML spec file',
+            kind=PLAN,
+        )
 
 
 def _without(case: Case, dim: str) -> Plan:
@@ -176,7 +186,11 @@ def _without(case: Case, dim: str) -> Plan:
 def _by_hand(arm: str) -> Remedy:
     code = {"jax": "jax.shard_map(step, …) with jax.lax.psum, ppermute, all_to_all, and stages under jax.lax.cond"}
     return Remedy(
-        name="style-explicit", scope="", site="style", changes={"style": "explicit"}, kind=HAND,
+        name="style-explicit",
+        scope="",
+        site="style",
+        changes={"style": "explicit"},
+        kind=HAND,
         sentence="write every collective explicitly, each stage under a condition, so that idle stages send nothing",
         code=code.get(arm, "xs.enable_manual_sharding(…), where its collectives suffice"),
-    )  # fmt: skip
+    )

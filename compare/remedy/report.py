@@ -102,9 +102,12 @@ def measurement_to_json(measurement: Measurement) -> MeasurementJson:
     """The measurement of one program."""
     return {
         "unneeded_bytes": measurement.unneeded_bytes,
-        "induced_bytes": measurement.of("induced"), "inflated_bytes": measurement.of("inflated"),
-        "missing_bytes": measurement.missing, "unknown_rows": measurement.unknown_rows, "step_ns": measurement.step_ns,
-    }  # fmt: skip
+        "induced_bytes": measurement.of("induced"),
+        "inflated_bytes": measurement.of("inflated"),
+        "missing_bytes": measurement.missing,
+        "unknown_rows": measurement.unknown_rows,
+        "step_ns": measurement.step_ns,
+    }
 
 
 def _chosen(program: ArmProgram, remedy: Remedy) -> ChosenRemedy:
@@ -129,8 +132,13 @@ def _saved_ns(before: Measurement, after: Measurement) -> float | None:
 
 
 def _in_words(remedy: Remedy) -> RemedyJson:
-    return {"name": remedy.name, "scope": remedy.scope, "kind": remedy.kind, "sentence": remedy.sentence,
-            "code": remedy.code}  # fmt: skip
+    return {
+        "name": remedy.name,
+        "scope": remedy.scope,
+        "kind": remedy.kind,
+        "sentence": remedy.sentence,
+        "code": remedy.code,
+    }
 
 
 def _faster(program: ArmProgram) -> list[FasterRemedy]:
@@ -139,12 +147,15 @@ def _faster(program: ArmProgram) -> list[FasterRemedy]:
     best, timed = program.known[program.best], list_timed(program)
     entries: list[FasterRemedy] = [
         {
-            **_in_words(remedy), "removes_bytes": best.unneeded_bytes - program.known[names].unneeded_bytes,
-            "saves_ns": _saved_ns(best, program.known[names]), "measured_against": sorted(program.best & names),
-            "as_good": [], "slower_in": [],
+            **_in_words(remedy),
+            "removes_bytes": best.unneeded_bytes - program.known[names].unneeded_bytes,
+            "saves_ns": _saved_ns(best, program.known[names]),
+            "measured_against": sorted(program.best & names),
+            "as_good": [],
+            "slower_in": [],
         }
         for remedy, names in ((program.remedies[name], timed[name]) for name in timed if name in program.fastest)
-    ]  # fmt: skip
+    ]
     return sorted(entries, key=lambda entry: -(entry.get("saves_ns") or 0.0))
 
 
@@ -156,9 +167,10 @@ def _slower(program: ArmProgram) -> Iterator[SlowerRemedy]:
         measurement, before = program.known.get(names), program.known[base]
         if remedy.kind == CODE and measurement and is_slower(measurement, before):
             yield {
-                **_in_words(remedy), "removes_bytes": before.unneeded_bytes - measurement.unneeded_bytes,
+                **_in_words(remedy),
+                "removes_bytes": before.unneeded_bytes - measurement.unneeded_bytes,
                 "saves_ns": _saved_ns(before, measurement) or 0.0,
-            }  # fmt: skip
+            }
 
 
 def _slower_in(name: str, members: Sequence[ArmProgram]) -> list[str]:
@@ -190,9 +202,11 @@ def _beyond(program: ArmProgram, remedy: Remedy, names: Names, measurement: Meas
         "kind": remedy.kind,
         "sentence": remedy.sentence,
         "code": remedy.code,
-        "with": sorted(names - {remedy.name}), "in_place_of": sorted(program.best - names),
-        "error": measurement.error, "helps": False,
-    }  # fmt: skip
+        "with": sorted(names - {remedy.name}),
+        "in_place_of": sorted(program.best - names),
+        "error": measurement.error,
+        "helps": False,
+    }
     if measurement.error:
         return entry
     entry["after"] = measurement_to_json(measurement)
@@ -226,15 +240,23 @@ def _remaining(program: ArmProgram, key: Group, amount: int, programs: Sequence[
         {"name": name, "kind": program.remedies[name].kind} for name in left if left[name] <= GONE * amount
     ]
     return {
-        "scope": scope, "axes": axes, "kind": kind, "verdict": verdict, "cause": cause, "bytes": amount,
+        "scope": scope,
+        "axes": axes,
+        "kind": kind,
+        "verdict": verdict,
+        "cause": cause,
+        "bytes": amount,
         "sentence": describe_cause(cause, induced=verdict == "induced", axes=program.case.mesh.split_axes).sentence,
         "gone_with": gone,
         "less_with": [name for name in left if GONE * amount < left[name] <= (1 - GONE) * amount],
         "gone_by_hand_in": [] if any(entry["kind"] == HAND for entry in gone) else _elsewhere(program, key, programs),
-        "tried": [name for name, remedy in program.remedies.items()
-                  if remedy.kind == CODE and remedy.scope == scope and frozenset((name,)) in program.known],
+        "tried": [
+            name
+            for name, remedy in program.remedies.items()
+            if remedy.kind == CODE and remedy.scope == scope and frozenset((name,)) in program.known
+        ],
         "origins": program.origins.get(key, {}),
-    }  # fmt: skip
+    }
 
 
 def _elsewhere(program: ArmProgram, key: Group, programs: Sequence[ArmProgram]) -> list[str]:

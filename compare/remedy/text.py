@@ -94,9 +94,16 @@ def steps(arm: ArmResult) -> list[MergedRemedy]:
 
 def _merged(entry: RemedyJson) -> MergedRemedy:
     return {
-        "name": entry["name"], "scope": entry["scope"], "kind": entry["kind"], "sentence": entry["sentence"],
-        "code": entry["code"], "removes": {}, "saves": {}, "slower": [], "others": {},
-    }  # fmt: skip
+        "name": entry["name"],
+        "scope": entry["scope"],
+        "kind": entry["kind"],
+        "sentence": entry["sentence"],
+        "code": entry["code"],
+        "removes": {},
+        "saves": {},
+        "slower": [],
+        "others": {},
+    }
 
 
 def step_line(entry: MergedRemedy) -> str:
@@ -118,8 +125,10 @@ def signed_time(ns: float) -> str:
 
 def others_line(entry: MergedRemedy) -> str:
     """Alternatives that remove as much, with their modelled steps; empty if there are none."""
-    alternatives = [f"{name} (modelled step {', '.join(f'{time_text(ns)} in {phase}' for phase, ns in steps.items())})"
-            for name, steps in entry["others"].items()]  # fmt: skip
+    alternatives = [
+        f"{name} (modelled step {', '.join(f'{time_text(ns)} in {phase}' for phase, ns in steps.items())})"
+        for name, steps in entry["others"].items()
+    ]
     return f"equally good alternatives: {'; '.join(alternatives)}" if alternatives else ""
 
 

@@ -22,15 +22,23 @@ CALLED_FROM = "←"
 LEGEND = f"{INFERRED}: not its own, but the nearest instruction's."
 
 _HEADINGS = (
-    ("scope\nop_name", "left"), ("collective\nname, dtype, form\nsource, line of HLO", "left"), ("count", "right"),
-    ("payload\nwire", "right"), ("step", "right"),
-)  # fmt: skip
+    ("scope\nop_name", "left"),
+    ("collective\nname, dtype, form\nsource, line of HLO", "left"),
+    ("count", "right"),
+    ("payload\nwire", "right"),
+    ("step", "right"),
+)
 
 
 def print_rows(
-    rows: Sequence[Collective], *, how: str = "", notes: Sequence[str] = (), unfolded: bool = False,
-    each: str = "--all shows each", out: Console | None = None,
-) -> None:  # fmt: skip
+    rows: Sequence[Collective],
+    *,
+    how: str = "",
+    notes: Sequence[str] = (),
+    unfolded: bool = False,
+    each: str = "--all shows each",
+    out: Console | None = None,
+) -> None:
     """Print the rows with their bytes per step, their names and their source line, then the totals.
 
     how: text behind the totals; notes: printed below them; unfolded: rows that are alike each by itself, else in one

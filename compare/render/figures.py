@@ -33,9 +33,15 @@ COLOURS = "viridis_r"
 DPI = 150
 
 STYLE = {
-    "svg.hashsalt": "wirediff", "svg.fonttype": "none", "font.family": "DejaVu Sans", "font.size": 9,
-    "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 10, "axes.titleweight": "bold",
-}  # fmt: skip
+    "svg.hashsalt": "wirediff",
+    "svg.fonttype": "none",
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+}
 
 _WIDE, _GAP, _PANEL = 8.0, 0.62, 3.0
 """Inches: width of a bar chart, gap around its panels, side of a matrix."""

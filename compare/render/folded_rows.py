@@ -84,9 +84,19 @@ def _key(row: Collective) -> tuple[object, ...]:
     if not row.op_name and not row.source_line:
         return (id(row),)
     return (
-        row.scope, _NUMBER.sub("*", path_of(row)), row.source_line, row.caller, row.kind, row.axes, row.network,
-        row.dtype, row.form, row.executions, row.executions_are, row.inferred,
-    )  # fmt: skip
+        row.scope,
+        _NUMBER.sub("*", path_of(row)),
+        row.source_line,
+        row.caller,
+        row.kind,
+        row.axes,
+        row.network,
+        row.dtype,
+        row.form,
+        row.executions,
+        row.executions_are,
+        row.inferred,
+    )
 
 
 def _range(amounts: Sequence[int]) -> str:

@@ -19,17 +19,25 @@ _BACKTICKS = re.compile(r"`([^`]+)`")
 def environment(**filters: Callable[..., object]) -> Environment:
     """A Jinja environment of all templates: autoescape on, unknown names are errors."""
     jinja = Environment(
-        loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
         lstrip_blocks=True,
-    )  # fmt: skip
+    )
     jinja.filters |= {
-        "bytes": _keep_together(units.bytes_text), "exact": units.exact_text, "axes": units.axes_text,
-        "times": _keep_together(units.times_text), "time": _keep_together(units.time_text),
+        "bytes": _keep_together(units.bytes_text),
+        "exact": units.exact_text,
+        "axes": units.axes_text,
+        "times": _keep_together(units.times_text),
+        "time": _keep_together(units.time_text),
         "ratio": _keep_together(units.ratio_text),
-        "kept": units.keep_units_together, "counted": units.count_text, "coded": _mark_code,
+        "kept": units.keep_units_together,
+        "counted": units.count_text,
+        "coded": _mark_code,
         "capitalize_first": units.capitalize_first,
         **filters,
-    }  # fmt: skip
+    }
     return jinja
 
 

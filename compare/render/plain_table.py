@@ -9,9 +9,12 @@ from rich.table import Table
 
 
 def plain_table(
-    words: Sequence[str], numbers: Sequence[str], *, overflow: OverflowMethod = "fold",
+    words: Sequence[str],
+    numbers: Sequence[str],
+    *,
+    overflow: OverflowMethod = "fold",
     vertical: VerticalAlignMethod = "top",
-) -> Table:  # fmt: skip
+) -> Table:
     """No rows yet.  Words may wrap, numbers never do.  vertical: where headings stand beside one of two lines."""
     table = Table(box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False, show_edge=False)
     for heading in words:

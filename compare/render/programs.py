@@ -37,7 +37,7 @@ def programs(report: Report) -> Iterator[Program]:
             for index, entry in enumerate(entries.compiled):
                 yield Program(
                     phase=phase, arm=arm, title=title_of(entry, title), cell=entry.cell, default=not index, entry=entry
-                )  # fmt: skip
+                )
 
 
 def compared_programs(report: Report, phase: str) -> list[Program]:

@@ -29,16 +29,41 @@ COLLECTIVES = {
 }  # fmt: skip
 
 INHERENT = {
-    "phase": TEXT, "contract_row": WHOLE, "scope": TEXT, "kind": TEXT, "axes": TEXT, "executions": WHOLE,
-    "payload_bytes": WHOLE, "wire_bytes": WHOLE, "step_wire_bytes": WHOLE, "served_bytes": WHOLE,
-    "unserved_bytes": WHOLE, "formula": TEXT, "source": TEXT, "network": TEXT,
-}  # fmt: skip
+    "phase": TEXT,
+    "contract_row": WHOLE,
+    "scope": TEXT,
+    "kind": TEXT,
+    "axes": TEXT,
+    "executions": WHOLE,
+    "payload_bytes": WHOLE,
+    "wire_bytes": WHOLE,
+    "step_wire_bytes": WHOLE,
+    "served_bytes": WHOLE,
+    "unserved_bytes": WHOLE,
+    "formula": TEXT,
+    "source": TEXT,
+    "network": TEXT,
+}
 
 DIFFERENCES = {
-    "phase": TEXT, "arm": TEXT, "scope": TEXT, "axes": TEXT, "kind": TEXT, "verdict": TEXT, "cause": TEXT,
-    "step_wire_bytes": WHOLE, "excess_bytes": WHOLE, "others_json": TEXT, "executions": WHOLE, "sentence": TEXT,
-    "remedy": TEXT, "source_line": TEXT, "names_json": TEXT, "serves_json": TEXT, "controls_json": TEXT,
-}  # fmt: skip
+    "phase": TEXT,
+    "arm": TEXT,
+    "scope": TEXT,
+    "axes": TEXT,
+    "kind": TEXT,
+    "verdict": TEXT,
+    "cause": TEXT,
+    "step_wire_bytes": WHOLE,
+    "excess_bytes": WHOLE,
+    "others_json": TEXT,
+    "executions": WHOLE,
+    "sentence": TEXT,
+    "remedy": TEXT,
+    "source_line": TEXT,
+    "names_json": TEXT,
+    "serves_json": TEXT,
+    "controls_json": TEXT,
+}
 
 TOTALS = {
     **_PROGRAM, "title": TEXT, "status": TEXT, "error": TEXT, "partitioner": TEXT, "loop": TEXT, "attention": TEXT,
@@ -54,8 +79,7 @@ TOTALS = {
 """Joules and watts are modelled, of the full mesh (docs/energy.md); bytes are of one device."""
 
 _ENTRY_FIELDS = ("status", "error", "partitioner", "loop", "attention", "style")
-_SUMS = ("inherent", "inflated", "induced", "common", "framework_induced", "partitioner_induced", "missing",
-         "unserved")  # fmt: skip
+_SUMS = ("inherent", "inflated", "induced", "common", "framework_induced", "partitioner_induced", "missing", "unserved")
 
 
 def collectives(report: Report) -> pd.DataFrame:
@@ -149,9 +173,14 @@ def _energy(program: Program) -> Row:
         return {}
     parts = {f"{name}_j": joules for by in (energy.by_component_j, energy.by_verdict_j) for name, joules in by.items()}
     return {
-        "step_j": energy.step_j, "low_j": energy.low_j, "high_j": energy.high_j, **parts,
-        "per_token_j": energy.per_token_j, "mean_w": energy.mean_w, "peak_w": energy.peak_w,
-    }  # fmt: skip
+        "step_j": energy.step_j,
+        "low_j": energy.low_j,
+        "high_j": energy.high_j,
+        **parts,
+        "per_token_j": energy.per_token_j,
+        "mean_w": energy.mean_w,
+        "peak_w": energy.peak_w,
+    }
 
 
 def frame(rows: Iterator[Row], columns: Mapping[str, str]) -> pd.DataFrame:

@@ -72,9 +72,13 @@ def text_width(out: Console) -> int:
 def wrap_prose(words: str, *, width: int = WIDTH, indent: str = "", hang: str = "", style: str = "") -> Text:
     """Wrapped prose; a number and its unit stay together."""
     lines = textwrap.wrap(
-        keep_units_together(plain(words)), width=width, initial_indent=indent, subsequent_indent=hang or indent,
-        break_on_hyphens=False, break_long_words=False,
-    )  # fmt: skip
+        keep_units_together(plain(words)),
+        width=width,
+        initial_indent=indent,
+        subsequent_indent=hang or indent,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
     return Text("\n".join(lines).replace(KEPT, " "), style=style, no_wrap=True, overflow="ignore")
 
 
@@ -180,8 +184,13 @@ def _table(table: Table, width: int) -> Iterator[Text]:
         yield from _sentences(table, width)
         return
     shown = [column for _, column in columns]
-    yield from _line([Cell(_heading(column, size)) for column, size in zip(shown, widths, strict=True)], shown, widths,
-                     styles=[column.style for column in shown], bottom=True)  # fmt: skip
+    yield from _line(
+        [Cell(_heading(column, size)) for column, size in zip(shown, widths, strict=True)],
+        shown,
+        widths,
+        styles=[column.style for column in shown],
+        bottom=True,
+    )
     yield Text("─" * (sum(widths) + _GAP * (len(widths) - 1)))
     for row, cells in zip(table.rows, rows, strict=True):
         styles = ["bold", *(STYLES.get(cell.style, "dim" if cell.style == "zero" else "") for cell in cells[1:])]

@@ -50,12 +50,21 @@ def _of_arm(
         origins = group.by_origin(key.cause)
         owner, evidence = _owner(effects, removed, origins, hand=by_hand.get(key) == 0)
         yield Attribution(
-            arm=arm, scope=key.scope, axes=key.axes, kind=key.kind, verdict=key.verdict, cause=key.cause,
-            bytes=group.bytes, origins=origins, controls=effects,
+            arm=arm,
+            scope=key.scope,
+            axes=key.axes,
+            kind=key.kind,
+            verdict=key.verdict,
+            cause=key.cause,
+            bytes=group.bytes,
+            origins=origins,
+            controls=effects,
             removed_by=tuple(cell for cell in effects if removed[cell] >= NEARLY_ALL),
             reduced_by=tuple(cell for cell in effects if REDUCED_SHARE <= removed[cell] < NEARLY_ALL),
-            owner=owner, evidence=evidence, source_line=group.source_line,
-        )  # fmt: skip
+            owner=owner,
+            evidence=evidence,
+            source_line=group.source_line,
+        )
 
 
 def _effect(key: GroupKey, changes: tuple[str, ...], default: Groups, control: Groups) -> ControlEffect:

@@ -180,10 +180,12 @@ def _candidates(table: Programs) -> list[Candidate]:
     if not default or not default.totals:
         return []
     judged = [
-        Candidate(cell, program.partitioner, program.collectives,
-                  alike=set(list_changes(default, program)) <= {"partitioner"})
-        for cell, program in table.items() if program.totals and not option_of(cell)
-    ]  # fmt: skip
+        Candidate(
+            cell, program.partitioner, program.collectives, alike=set(list_changes(default, program)) <= {"partitioner"}
+        )
+        for cell, program in table.items()
+        if program.totals and not option_of(cell)
+    ]
     return sorted(judged, key=lambda candidate: candidate.cell != DEFAULT_CELL)
 
 

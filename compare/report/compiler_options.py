@@ -22,10 +22,13 @@ class CompilerOption:
 
 
 _ASYNC = (
-    "xla_enable_async_all_gather", "xla_enable_async_all_reduce", "xla_enable_async_collective_permute",
-    "xla_enable_async_reduce_scatter_fusion", "xla_tpu_enable_async_all_to_all",
+    "xla_enable_async_all_gather",
+    "xla_enable_async_all_reduce",
+    "xla_enable_async_collective_permute",
+    "xla_enable_async_reduce_scatter_fusion",
+    "xla_tpu_enable_async_all_to_all",
     "xla_tpu_enable_async_collective_fusion",
-)  # fmt: skip
+)
 _WINDOWED = ("xla_tpu_enable_windowed_einsum_for_all_gather", "xla_tpu_enable_windowed_einsum_for_reduce_scatter")
 _MODES = ("xla_tpu_all_gather_collective_matmul_mode", "xla_tpu_reduce_scatter_collective_matmul_mode")
 

@@ -21,26 +21,34 @@ class _Words:
     how: str
 
 
-_CELLS: Mapping[str, _Words] = MappingProxyType({
-    "tpu": _Words("the program as it is by default", "under its own partitioner"),
-    "tpu+gspmd": _Words("the same program under the GSPMD partitioner", "under the GSPMD partitioner"),
-    "tpu+shardy": _Words("the same program under the Shardy partitioner", "under the Shardy partitioner"),
-    "tpu+einsum": _Words("the same model with attention written as einsum", "with attention as einsum"),
-    "tpu+cache-select": _Words("the same model with the cache updated by a mask", "with the cache updated by a mask"),
-    "tpu+cache-slice": _Words("the same model with the cache updated by slices", "with cache updates by slices"),
-    "tpu+cache-index": _Words("the same model with the cache updated by index", "with the cache updated by index"),
-    "tpu+cache-written": _Words("the same model with a cache written, then read", "with a cache written, then read"),
-    "tpu+cache-written-index": _Words(
-        "the same model with a cache written by index, then read", "with a cache written by index, then read"
-    ),
-    "tpu+torchax": _Words("the same PyTorch model traced by JAX, through torchax", "traced by JAX through torchax"),
-    "tpu+pinned": _Words("the same model with its activations pinned", "with its activations pinned"),
-    "tpu+weights": _Words("the same model with only weights, cache and inputs pinned", "with only its weights pinned"),
-    "tpu+explicit": _Words("the same model with every collective written by hand", "with hand-written collectives"),
-    "tpu+typed": _Words("the same model with each sharding in its type", "with its shardings in types"),
-    "tpu+unrolled": _Words("the same model with layers and ticks written out", "with its loops unrolled"),
-    "tpu+scan": _Words("the same model with layers and ticks in loops", "with its layers in a loop"),
-})  # fmt: skip
+_CELLS: Mapping[str, _Words] = MappingProxyType(
+    {
+        "tpu": _Words("the program as it is by default", "under its own partitioner"),
+        "tpu+gspmd": _Words("the same program under the GSPMD partitioner", "under the GSPMD partitioner"),
+        "tpu+shardy": _Words("the same program under the Shardy partitioner", "under the Shardy partitioner"),
+        "tpu+einsum": _Words("the same model with attention written as einsum", "with attention as einsum"),
+        "tpu+cache-select": _Words(
+            "the same model with the cache updated by a mask", "with the cache updated by a mask"
+        ),
+        "tpu+cache-slice": _Words("the same model with the cache updated by slices", "with cache updates by slices"),
+        "tpu+cache-index": _Words("the same model with the cache updated by index", "with the cache updated by index"),
+        "tpu+cache-written": _Words(
+            "the same model with a cache written, then read", "with a cache written, then read"
+        ),
+        "tpu+cache-written-index": _Words(
+            "the same model with a cache written by index, then read", "with a cache written by index, then read"
+        ),
+        "tpu+torchax": _Words("the same PyTorch model traced by JAX, through torchax", "traced by JAX through torchax"),
+        "tpu+pinned": _Words("the same model with its activations pinned", "with its activations pinned"),
+        "tpu+weights": _Words(
+            "the same model with only weights, cache and inputs pinned", "with only its weights pinned"
+        ),
+        "tpu+explicit": _Words("the same model with every collective written by hand", "with hand-written collectives"),
+        "tpu+typed": _Words("the same model with each sharding in its type", "with its shardings in types"),
+        "tpu+unrolled": _Words("the same model with layers and ticks written out", "with its loops unrolled"),
+        "tpu+scan": _Words("the same model with layers and ticks in loops", "with its layers in a loop"),
+    }
+)
 _LIBTPU = "tpu+libtpu-"
 
 
@@ -80,9 +88,13 @@ def compare_control(default: ProgramReport, control: ProgramReport) -> ControlPh
     """How one control changes the inflated and induced bytes, in bytes a step; `None` where one cannot be counted."""
     if not is_counted(default) or not is_counted(control):
         return ControlPhase(
-            status=control.status, error=control.error, default_bytes=None, control_bytes=None, removed_bytes=None,
+            status=control.status,
+            error=control.error,
+            default_bytes=None,
+            control_bytes=None,
+            removed_bytes=None,
             added_bytes=None,
-        )  # fmt: skip
+        )
     default_excess, control_excess = excess_by_place(default.collectives), excess_by_place(control.collectives)
     drops = [
         default_excess.get(place, 0) - control_excess.get(place, 0) for place in {**default_excess, **control_excess}

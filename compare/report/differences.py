@@ -107,7 +107,12 @@ def _difference(
     others = {name: table[key].bytes if key in table else 0 for name, table in tables.items() if name != arm}
     sentence, remedy = describe_cause(key.cause, induced=key.verdict == "induced", axes=axes)
     return Difference(
-        arm=arm, scope=key.scope, axes=key.axes, kind=key.kind, verdict=key.verdict, cause=key.cause,
+        arm=arm,
+        scope=key.scope,
+        axes=key.axes,
+        kind=key.kind,
+        verdict=key.verdict,
+        cause=key.cause,
         bytes=group.bytes,
         excess_bytes=group.bytes - max(others.values(), default=0),
         others=others,
@@ -118,7 +123,7 @@ def _difference(
         names=tuple(row.name for row in group.rows),
         serves=tuple(sorted({number for row in group.rows for number in row.serves})),
         controls={cell: _left(rows, key) for cell, rows in controls.items()},
-    )  # fmt: skip
+    )
 
 
 def _left(rows: Iterable[CollectiveRow], key: GroupKey) -> int:

@@ -12,9 +12,20 @@ from compare.report.model.program import ProgramReport
 from compare.report.model.report import Report
 
 TOTALS = (
-    "framework_induced", "partitioner_induced", "induced", "inflated", "inherent", "common", "missing", "unserved",
-    "wire_bytes", "ici_wire_bytes", "dcn_wire_bytes", "unknown_rows", "upper_bound_rows",
-)  # fmt: skip
+    "framework_induced",
+    "partitioner_induced",
+    "induced",
+    "inflated",
+    "inherent",
+    "common",
+    "missing",
+    "unserved",
+    "wire_bytes",
+    "ici_wire_bytes",
+    "dcn_wire_bytes",
+    "unknown_rows",
+    "upper_bound_rows",
+)
 """The totals of a report's programs that an expression can name."""
 _EXACT = frozenset({"unknown_rows", "upper_bound_rows"})
 """Counts that are always exact."""

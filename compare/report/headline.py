@@ -61,7 +61,11 @@ def title_of(program: ProgramReport, arm_title: str) -> str:
 def _row(arm: str, title: str, program: ProgramReport, *, required_bytes: int) -> HeadlineRow:
     totals = program.totals
     return HeadlineRow(
-        arm=arm, title=title, cell=program.cell, partitioner=program.partitioner, status=program.status,
+        arm=arm,
+        title=title,
+        cell=program.cell,
+        partitioner=program.partitioner,
+        status=program.status,
         error=program.error,
         inherent=totals.inherent if totals else None,
         inflated=totals.inflated if totals else None,
@@ -72,7 +76,7 @@ def _row(arm: str, title: str, program: ProgramReport, *, required_bytes: int) -
         wire_bytes=totals.wire_bytes if totals else None,
         ratio=totals.wire_bytes / required_bytes if totals and required_bytes else None,
         qualifier=_qualifier(totals) if totals else "",
-    )  # fmt: skip
+    )
 
 
 def _qualifier(totals: Totals) -> str:
@@ -228,8 +232,13 @@ def _what(groups: Sequence[Difference], report: Report) -> str:
         return f"{place}, which {verb} data over {largest.axes} ({largest.sentence})"
     counts = []
     for phase in report.phases.values():
-        like = [group for group in groups if group.scope == largest.scope and group.kind == largest.kind
-                and any(group is other for other in phase.differences)]  # fmt: skip
+        like = [
+            group
+            for group in groups
+            if group.scope == largest.scope
+            and group.kind == largest.kind
+            and any(group is other for other in phase.differences)
+        ]
         counts += [sum(group.executions for group in like)] if like else []
     things = {_count(executions, report.case) for executions in counts}
     return f"{place}, which {verb} {things.pop() if len(things) == 1 else 'tensors'} over {largest.axes} in every layer"

@@ -24,8 +24,16 @@ def _phase(case: Case) -> PhaseContract:
 def served_row(row: ContractRow, *, served_bytes: int | None = None) -> ServedRow:
     """A row of the contract, with the bytes of it that are satisfied (`None`: unknown)."""
     return ServedRow(
-        scope=row.scope, kind=row.kind, axes=row.axes, executions=row.executions, payload_bytes=row.payload_bytes,
-        wire_bytes=row.wire_bytes, step_wire_bytes=row.step_wire_bytes, served_bytes=served_bytes,
-        unserved_bytes=None if served_bytes is None else row.step_wire_bytes - served_bytes, formula=row.formula,
-        source=row.source, network=row.network,
-    )  # fmt: skip
+        scope=row.scope,
+        kind=row.kind,
+        axes=row.axes,
+        executions=row.executions,
+        payload_bytes=row.payload_bytes,
+        wire_bytes=row.wire_bytes,
+        step_wire_bytes=row.step_wire_bytes,
+        served_bytes=served_bytes,
+        unserved_bytes=None if served_bytes is None else row.step_wire_bytes - served_bytes,
+        formula=row.formula,
+        source=row.source,
+        network=row.network,
+    )

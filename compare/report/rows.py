@@ -13,20 +13,33 @@ def collective_row(verdict: Verdict) -> CollectiveRow:
     """A collective and its verdict."""
     row = verdict.collective
     return CollectiveRow(
-        name=row.name, kind=row.kind, axes=row.axes, network=row.network, form=row.form, scope=row.scope,
-        origin=row.origin, dtype=row.dtype, executions=row.executions, executions_are=row.executions_are,
-        payload_bytes=row.payload_bytes, wire_bytes=row.wire_bytes, step_wire_bytes=row.step_wire_bytes,
+        name=row.name,
+        kind=row.kind,
+        axes=row.axes,
+        network=row.network,
+        form=row.form,
+        scope=row.scope,
+        origin=row.origin,
+        dtype=row.dtype,
+        executions=row.executions,
+        executions_are=row.executions_are,
+        payload_bytes=row.payload_bytes,
+        wire_bytes=row.wire_bytes,
+        step_wire_bytes=row.step_wire_bytes,
         source_line=row.source_line,
         changes=tuple(PassChange(by=change.by, what=change.what) for change in row.changes),
         groups=row.groups,
-        inherent_bytes=verdict.inherent_bytes, inflated_bytes=verdict.inflated_bytes,
-        induced_bytes=verdict.induced_bytes, causes=dict(verdict.causes), serves=tuple(verdict.serves),
+        inherent_bytes=verdict.inherent_bytes,
+        inflated_bytes=verdict.inflated_bytes,
+        induced_bytes=verdict.induced_bytes,
+        causes=dict(verdict.causes),
+        serves=tuple(verdict.serves),
         loops=tuple(loop.trip_count for loop in row.loops),
         shapes=tuple(f"{operand.dtype}[{','.join(map(str, operand.shape))}]" for operand in row.operands),
         # Nearly always equal on all devices, and then `executions` has it.
         device_executions=row.device_executions if len(set(row.device_executions)) > 1 else None,
         hlo=row.text,
-    )  # fmt: skip
+    )
 
 
 def sum_totals(judgement: Judgement, contract: Sequence[ContractRow]) -> Totals:

@@ -20,8 +20,12 @@ from meshes.models import Model
 from meshes.process.command_line import print_json, run_command
 
 _LEAVES: Mapping[object, str] = {
-    str: "string", bool: "boolean", int: "integer", float: "number", types.NoneType: "null",
-}  # fmt: skip
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    types.NoneType: "null",
+}
 
 
 def report_schema(kind: type = Report) -> JsonObject:

@@ -105,10 +105,12 @@ EXECUTED = {
 }
 """Platform -> the cell that measures the arm's program: on JAX's CPU runtime, whose profiles name the device of each
 operation, or on the TPUs of the arm's own runtime."""
-MEASURED: Mapping[str, Cell] = MappingProxyType({
-    **{cell.name: cell for cell in EXECUTED.values()},
-    "cpu+jaxlib": Cell("cpu+jaxlib", platform="cpu"),  # of run folders in which `cpu` was the arm's own runtime
-})  # fmt: skip
+MEASURED: Mapping[str, Cell] = MappingProxyType(
+    {
+        **{cell.name: cell for cell in EXECUTED.values()},
+        "cpu+jaxlib": Cell("cpu+jaxlib", platform="cpu"),  # of run folders in which `cpu` was the arm's own runtime
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,9 +133,14 @@ class Arm:
     """Rough start-up time: the slowest starts first."""
 
     def cells(
-        self, case: Case, *, controls: Sequence[str] = DEFAULT_CONTROLS, libtpu: str = "", execute: str = "",
+        self,
+        case: Case,
+        *,
+        controls: Sequence[str] = DEFAULT_CONTROLS,
+        libtpu: str = "",
+        execute: str = "",
         witnesses: Sequence[str] = (),
-    ) -> tuple[Cell, ...]:  # fmt: skip
+    ) -> tuple[Cell, ...]:
         """The default cell, each control that differs from it, witnesses, and the cell to measure on `execute`.
 
         controls: words of `CONTROLS`.  libtpu: the version of the control `libtpu`.

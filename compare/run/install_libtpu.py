@@ -30,8 +30,18 @@ def install(version: str, out: Path) -> None:
     """Raises `WorkError` where pip cannot."""
     if not find_spec("pip"):
         raise WorkError(f"libtpu {version} cannot be had: there is no pip here to install it with")
-    command = [sys.executable, "-m", "pip", "install", "--no-deps", "--disable-pip-version-check", "--no-input",
-               "--target", str(out), f"libtpu=={version}"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--no-deps",
+        "--disable-pip-version-check",
+        "--no-input",
+        "--target",
+        str(out),
+        f"libtpu=={version}",
+    ]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
         errors = [line.strip() for line in result.stderr.splitlines() if line.startswith("ERROR:")]

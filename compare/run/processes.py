@@ -100,9 +100,13 @@ class _Worker:
         stderr_file = os.open(command.stderr, emptied, 0o666)
         with os.fdopen(stderr_file, "wb") as stderr, os.fdopen(writing, "wb") as stdout:
             self.process = subprocess.Popen(
-                _guarded(command.argv), stdin=stdin, stdout=stdout, stderr=stderr,
-                env=command.environment, start_new_session=True,
-            )  # fmt: skip
+                _guarded(command.argv),
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                env=command.environment,
+                start_new_session=True,
+            )
         LOG.debug("process %d starts: %s", self.process.pid, " ".join(command.argv[1:4]))
         self.end = os.pidfd_open(self.process.pid) if hasattr(os, "pidfd_open") else -1
         """A pidfd, readable once the process has ended (Linux); elsewhere the end is polled."""

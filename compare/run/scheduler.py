@@ -56,10 +56,19 @@ class _Task:
 
 
 def run_case(
-    case: Case, *, arms: Sequence[Arm], cache: Cache, notify: Callable[[Event], None], timeout_s: float = TIMEOUT_S,
-    at_once: int | None = None, controls: Sequence[str] = DEFAULT_CONTROLS, libtpu: str = "", passes: bool = True,
-    execute: str = "", witnesses: Sequence[str] = (),
-) -> list[Outcome]:  # fmt: skip
+    case: Case,
+    *,
+    arms: Sequence[Arm],
+    cache: Cache,
+    notify: Callable[[Event], None],
+    timeout_s: float = TIMEOUT_S,
+    at_once: int | None = None,
+    controls: Sequence[str] = DEFAULT_CONTROLS,
+    libtpu: str = "",
+    passes: bool = True,
+    execute: str = "",
+    witnesses: Sequence[str] = (),
+) -> list[Outcome]:
     """Run every cell of these arms, `at_once` processes at a time (default: the cores, at least two).
 
     Returns one outcome for each, in order of arm, phase and cell.  Raises `MeshError` before anything starts when
@@ -81,9 +90,15 @@ def run_case(
 
 
 def run_cells(
-    case: Case, cells: Sequence[tuple[Arm, str, Cell]], *, cache: Cache, notify: Callable[[Event], None],
-    timeout_s: float = TIMEOUT_S, at_once: int | None = None, passes: bool = True,
-) -> list[Outcome]:  # fmt: skip
+    case: Case,
+    cells: Sequence[tuple[Arm, str, Cell]],
+    *,
+    cache: Cache,
+    notify: Callable[[Event], None],
+    timeout_s: float = TIMEOUT_S,
+    at_once: int | None = None,
+    passes: bool = True,
+) -> list[Outcome]:
     """The same for given cells (arm, phase, cell); one outcome for each, in this order."""
     assign_chips(case.plan)
     jobs = [_Job(arm, cell, cell.case_of(case.at(phases=(phase,))), passes) for arm, phase, cell in cells]
@@ -162,9 +177,11 @@ class _Run:
                 out = self.begun[task] = self.cache.begin()
                 (out / REQUEST).write_text(task.step.request)
                 command = Command(
-                    argv=task.step.argv(out / REQUEST, out), stderr=out / STDERR,
-                    environment=task.step.environment(), timeout_s=self.timeout_s,
-                )  # fmt: skip
+                    argv=task.step.argv(out / REQUEST, out),
+                    stderr=out / STDERR,
+                    environment=task.step.environment(),
+                    timeout_s=self.timeout_s,
+                )
                 pool.start(task, command)
             except OSError as error:
                 self._fail(task, "failed", f"cannot start it in {self.cache.root}: {error.strerror}")
@@ -229,11 +246,18 @@ class _Run:
         self, job: _Job, status: str, error: str, *, step: str = "", stderr: Sequence[str] = (), seconds: float = 0
     ) -> None:
         outcome = self.ended[job] = Outcome(
-            **_identity(job), status=status, error=error, step=step, stderr=tuple(stderr), cached=tuple(job.cached),
-            program=job.folders.get("lower"), rewritten=job.folders.get("rewrite"), compiled=job.folders.get("compile"),
+            **_identity(job),
+            status=status,
+            error=error,
+            step=step,
+            stderr=tuple(stderr),
+            cached=tuple(job.cached),
+            program=job.folders.get("lower"),
+            rewritten=job.folders.get("rewrite"),
+            compiled=job.folders.get("compile"),
             profile=job.folders.get("profile", job.folders.get("execute")),
             executed=job.case if job.cell.platform else None,
-        )  # fmt: skip
+        )
         if status != "ok":
             self.notify(Event(**_identity(job), step=outcome.step, stage=status, seconds=seconds, error=error))
 

@@ -44,9 +44,13 @@ _SHORT = {"RotatedPincerShortEmitter", "AsyncPincerShortEmitter"}
 _STRAIGHT = {"AllToAllEmitter", "RaggedAllToAllEmitter", "NetRouterEmitter", "AllGatherWithNetRouterEmitter"}
 _GATHER = re.compile(r"([123])DAllGather(?:On|Non)MajorDim(?:Imbalanced)?")
 _SHAPES = {
-    "": RING, "StrategyRing": RING, "UniDirection1DRingStrategy": RING,
-    "StrategyND": BLOCK, "StrategySubgroupND": BLOCK, "UniDirectionNDRingStrategy": BLOCK,
-}  # fmt: skip
+    "": RING,
+    "StrategyRing": RING,
+    "UniDirection1DRingStrategy": RING,
+    "StrategyND": BLOCK,
+    "StrategySubgroupND": BLOCK,
+    "UniDirectionNDRingStrategy": BLOCK,
+}
 
 
 def read_algorithm(kind: str, text: str) -> Algorithm:

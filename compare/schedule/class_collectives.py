@@ -88,9 +88,13 @@ class ClassCollective:
                 groups_of.setdefault(index, []).append(row)
         participants = sorted(groups_of)
         return cls(
-            cost.before_ns[picked], cost.moving_ns[picked], *_flat(members), *_flat(ways),
-            np.array(participants, np.int64), *_flat([groups_of[index] for index in participants]),
-        )  # fmt: skip
+            cost.before_ns[picked],
+            cost.moving_ns[picked],
+            *_flat(members),
+            *_flat(ways),
+            np.array(participants, np.int64),
+            *_flat([groups_of[index] for index in participants]),
+        )
 
 
 def _flat(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:

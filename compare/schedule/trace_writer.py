@@ -147,9 +147,7 @@ class _Runs:
                 which.append(runs.setdefault(id(entry.run), (len(runs), entry.run))[0])
                 begun.append(np.where(entry.active, at.begun, np.nan))
         count = played.step.classes.count
-        return cls(
-            [run for _, run in runs.values()], np.array(which, np.int64), np.array(begun).reshape(-1, count)
-        )  # fmt: skip
+        return cls([run for _, run in runs.values()], np.array(which, np.int64), np.array(begun).reshape(-1, count))
 
     @property
     def num_operations(self) -> int:

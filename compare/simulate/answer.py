@@ -47,11 +47,19 @@ class Answer:
         return answer | {
             "launch_ns": round(self.launch_ns, 3),
             "passes": [
-                {"collective": each.kind, "dim": each.dim, "algorithm": each.algorithm, "chunks": chunks,
-                 "bytes": round(each.num_bytes, 3), "steps": each.steps, "ns": round(each.ns, 3)}
-                for chunks, passes in self.passes for each in passes
+                {
+                    "collective": each.kind,
+                    "dim": each.dim,
+                    "algorithm": each.algorithm,
+                    "chunks": chunks,
+                    "bytes": round(each.num_bytes, 3),
+                    "steps": each.steps,
+                    "ns": round(each.ns, 3),
+                }
+                for chunks, passes in self.passes
+                for each in passes
             ],
-        }  # fmt: skip
+        }
 
 
 def answer_request(request: Request) -> Answer:

@@ -36,16 +36,24 @@ def result_row(
     """The result of one combination.  folder: the name of its run folder; report: that folder's report."""
     case = combination.case.to_dict() if combination.case else {}
     return {
-        "model": combination.model, "mesh": combination.mesh, "status": status, "error": error,
-        "case": case.get("name"), "topology": case.get("topology"),
+        "model": combination.model,
+        "mesh": combination.mesh,
+        "status": status,
+        "error": error,
+        "case": case.get("name"),
+        "topology": case.get("topology"),
         "num_devices": combination.case.mesh.num_devices if combination.case else None,
-        "batch": case.get("batch"), "seq": case.get("seq"), "microbatches": case.get("microbatches"),
-        "capacity": case.get("capacity"), "dtype": case.get("dtype"), "loop": case.get("loop"),
+        "batch": case.get("batch"),
+        "seq": case.get("seq"),
+        "microbatches": case.get("microbatches"),
+        "capacity": case.get("capacity"),
+        "dtype": case.get("dtype"),
+        "loop": case.get("loop"),
         "attention": case.get("attention"),
         "experts": combination.case.model.experts if combination.case else None,
         "folder": folder,
         "phases": {name: _phase(phase) for name, phase in report.phases.items()} if report else {},
-    }  # fmt: skip
+    }
 
 
 def earlier_rows(out: Path, results: Sequence[ResultRow]) -> EarlierRows:
@@ -93,12 +101,19 @@ def _check_case(row: ResultRow) -> None:
 _Schema = TypedDict(
     "_Schema",
     {
-        "$defs": Mapping[str, "_Schema"], "$ref": str, "type": str | Sequence[str], "enum": Sequence[object],
-        "const": object, "minimum": float, "items": "_Schema", "required": Sequence[str],
-        "properties": Mapping[str, "_Schema"], "additionalProperties": "_Schema",
+        "$defs": Mapping[str, "_Schema"],
+        "$ref": str,
+        "type": str | Sequence[str],
+        "enum": Sequence[object],
+        "const": object,
+        "minimum": float,
+        "items": "_Schema",
+        "required": Sequence[str],
+        "properties": Mapping[str, "_Schema"],
+        "additionalProperties": "_Schema",
     },
     total=False,
-)  # fmt: skip
+)
 """The words of JSON Schema that `sweep.schema.json` uses."""
 
 
@@ -109,9 +124,14 @@ def _schema() -> _Schema:
 
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
-    "object": (dict,), "array": (list,), "string": (str,), "integer": (int,), "number": (int, float),
-    "boolean": (bool,), "null": (type(None),),
-}  # fmt: skip
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
 
 
 def _check(value: object, schema: _Schema, definitions: Mapping[str, _Schema], name: str) -> None:

@@ -121,10 +121,16 @@ def run(combinations: Sequence[Combination], work: Work, *, notify: Notify) -> l
 
 def _request(case: Case, work: Work) -> CaseRequest:
     return {
-        "case": case.to_dict(), "arms": [*work.arms], "controls": [*work.controls], "witnesses": [*work.witnesses],
-        "timeout_s": work.timeout_s, "no_cache": work.no_cache, "before": str(work.place(case).absolute()),
-        "pages": work.pages, "chip": name_chip(work.chip, case.topology.generation) if work.chip else None,
-    }  # fmt: skip
+        "case": case.to_dict(),
+        "arms": [*work.arms],
+        "controls": [*work.controls],
+        "witnesses": [*work.witnesses],
+        "timeout_s": work.timeout_s,
+        "no_cache": work.no_cache,
+        "before": str(work.place(case).absolute()),
+        "pages": work.pages,
+        "chip": name_chip(work.chip, case.topology.generation) if work.chip else None,
+    }
 
 
 def _settle(outcome: CaseOutcome, place: Path, mark: Path, *, by: str, pages: bool) -> CaseEnd:
@@ -187,9 +193,13 @@ REPORT, PAGE = "report.json", "report.html"
 
 
 def digest_inputs(
-    case: Case, arms: Sequence[str], *, controls: Sequence[str] = DEFAULT_CONTROLS, witnesses: Sequence[str] = (),
+    case: Case,
+    arms: Sequence[str],
+    *,
+    controls: Sequence[str] = DEFAULT_CONTROLS,
+    witnesses: Sequence[str] = (),
     chip: Path | None = None,
-) -> str:  # fmt: skip
+) -> str:
     """A digest of all inputs of a run: case, arms, controls, witnesses, chip file, sources, versions, environment."""
     programs = [
         [cell.name, lower_task(cell.case_of(step), arm, lowering=cell.lowering).key]

@@ -7,8 +7,14 @@ import numpy as np
 from compare.timeline.arrays import Floats, Times
 
 POWER, TEMPERATURE, THROTTLE, USE, CLOCK, RATE, COUNT = (
-    "power", "temperature", "throttle", "use", "clock", "rate", "count",
-)  # fmt: skip
+    "power",
+    "temperature",
+    "throttle",
+    "use",
+    "clock",
+    "rate",
+    "count",
+)
 """Quantities of a meter; `count`: a counter that only grows, `use` and `throttle`: percent."""
 
 CHIP, CORE, MEMORY, HOST = "chip", "core", "memory", "host"
@@ -72,12 +78,16 @@ def add_series(parts: list[Series], *, name: str) -> Series:
     times = np.unique(np.concatenate([part.times_ns for part in parts]))
     first = parts[0]
     return Series(
-        device=first.device, host=first.host, name=name, quantity=first.quantity, unit=first.unit,
+        device=first.device,
+        host=first.host,
+        name=name,
+        quantity=first.quantity,
+        unit=first.unit,
         component=CHIP,
         times_ns=times,
         values=np.sum([np.interp(times, part.times_ns, part.values) for part in parts], axis=0),
         failed=sum(part.failed for part in parts),
-    )  # fmt: skip
+    )
 
 
 class EnergyCurve:

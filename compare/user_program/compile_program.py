@@ -126,6 +126,13 @@ def _read_result(entry: Path) -> CompiledProgram:
     text, before = (gzip.decompress((entry / name).read_bytes()).decode() for name in (RESULTS[0], RESULTS[2]))
     packed = (entry / passes.FILE).read_bytes() if (entry / passes.FILE).is_file() else b""
     return CompiledProgram(
-        text, before, how, topology, tuple(about["device_ids"]), tuple(about["meshes"]), packed,
-        {int(number): sharding for number, sharding in about["chosen"].items()}, tuple(about["rematerialised"]),
-    )  # fmt: skip
+        text,
+        before,
+        how,
+        topology,
+        tuple(about["device_ids"]),
+        tuple(about["meshes"]),
+        packed,
+        {int(number): sharding for number, sharding in about["chosen"].items()},
+        tuple(about["rematerialised"]),
+    )

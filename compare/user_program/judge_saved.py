@@ -40,18 +40,24 @@ def judge_saved(
     rest = frozenset(_list_without_ids(module)) - caches
     weights = frozenset(number for number, role in named.items() if role == WEIGHT) if named else rest
     rows = collectives(
-        module, program.axes, contract=contract, caches=caches, device_ids=program.device_ids, names=program.names,
+        module,
+        program.axes,
+        contract=contract,
+        caches=caches,
+        device_ids=program.device_ids,
+        names=program.names,
         weights=weights,
-    )  # fmt: skip
+    )
     if named:
         return SavedJudgement(judge(rows, contract, axes=program.axes, roles=of_parameters))
     judgement = judge([_without_guess(row) for row in rows], contract, axes=program.axes, roles=of_parameters)
     undecided = [
         guessed
         for guessed, verdict in zip(rows, judgement.verdicts, strict=True)
-        if _gathers_of_weights(guessed) and verdict.serves
+        if _gathers_of_weights(guessed)
+        and verdict.serves
         and not any(contract[number].of_weights for number in verdict.serves)
-    ]  # fmt: skip
+    ]
     return SavedJudgement(judgement, (_note(undecided, rest, module),) if undecided else ())
 
 

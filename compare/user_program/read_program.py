@@ -208,9 +208,11 @@ def _compile_missing(
         try:
             compiled = compile_all(
                 {number: program.data for number, program in enumerate(unique)},
-                num_devices=prod(axes.values()) if axes else 0, topology=topology, cache=user_cache,
+                num_devices=prod(axes.values()) if axes else 0,
+                topology=topology,
+                cache=user_cache,
                 notify=lambda number, stage, seconds: notify(unique[number].name, stage, seconds),
-            )  # fmt: skip
+            )
         except CompileFailed as failed:
             raise WorkError(f"{unique[failed.number].name}: {failed}") from None
     return {unique[number]: program for number, program in compiled.items()}

@@ -73,9 +73,14 @@ def read_program(path: str, *, axes: Mapping[str, int], names: SourceNames) -> R
     names = names.fill_from(saved.names)
     rows = tuple(collectives(module, axes, device_ids=saved.device_ids, names=names))
     return Reading(
-        module=module, rows=rows, compiled=saved.compiled, notes=saved.notes, axes=axes, names=names,
-        topology=saved.topology
-    )  # fmt: skip
+        module=module,
+        rows=rows,
+        compiled=saved.compiled,
+        notes=saved.notes,
+        axes=axes,
+        names=names,
+        topology=saved.topology,
+    )
 
 
 def read_run_programs(path: Path, *, words: Sequence[str]) -> Iterator[Reading]:
@@ -91,10 +96,15 @@ def read_run_programs(path: Path, *, words: Sequence[str]) -> Iterator[Reading]:
         assert program.module is not None
         plan = program.case.plan
         yield Reading(
-            name="/".join(program.result.key) if folder is path else "", module=program.module, rows=program.rows,
+            name="/".join(program.result.key) if folder is path else "",
+            module=program.module,
+            rows=program.rows,
             notes=(f"mesh {plan.name} on {plan.topology.name}, axes {format_axes(plan.mesh.split_axes)}",),
-            axes=plan.mesh.split_axes, topology=plan.topology.name, program=program, folder=folder,
-        )  # fmt: skip
+            axes=plan.mesh.split_axes,
+            topology=plan.topology.name,
+            program=program,
+            folder=folder,
+        )
     if not programs:
         asked = "/".join(word or "*" for word in wanted)
         known = ", ".join("/".join(result.key) for result in run.results if result.hlo is not None)

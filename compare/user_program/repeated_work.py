@@ -53,8 +53,12 @@ def repeated_work(before: Module, after: Module, *, axes: Mapping[str, int], nam
 def _times(ratio: float, axes: Mapping[str, int]) -> str:
     """How often, and over which axes, where only one choice of them makes as many copies."""
     split = [axis for axis, size in axes.items() if size > 1]
-    fits = [chosen for count in range(1, len(split) + 1) for chosen in combinations(split, count)
-            if isclose(prod(axes[axis] for axis in chosen), ratio, rel_tol=0.01)]  # fmt: skip
+    fits = [
+        chosen
+        for count in range(1, len(split) + 1)
+        for chosen in combinations(split, count)
+        if isclose(prod(axes[axis] for axis in chosen), ratio, rel_tol=0.01)
+    ]
     return f"{ratio:.2f} ×" + (f" (not split over {' and '.join(fits[0])})" if len(fits) == 1 else "")
 
 

@@ -50,10 +50,14 @@ def save(folder: Path, program: SavedProgram) -> None:
     target = folder.absolute()
     scratch = target.with_name(f".{target.name}.{uuid4().hex[:8]}.part")
     about = {
-        "axes": dict(program.axes), "compiled": program.compiled, "topology": program.topology,
+        "axes": dict(program.axes),
+        "compiled": program.compiled,
+        "topology": program.topology,
         "device_ids": program.device_ids,
-        "notes": program.notes, "scopes": program.names.scope_map, "owns": program.names.owns,
-    }  # fmt: skip
+        "notes": program.notes,
+        "scopes": program.names.scope_map,
+        "owns": program.names.owns,
+    }
     try:
         scratch.mkdir(parents=True)
         (scratch / ABOUT).write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -88,6 +92,12 @@ def read_saved(folder: Path) -> SavedProgram:
     except (ValueError, TypeError, RecursionError) as error:
         raise WorkError(f"{folder} cannot be read again: {error}") from None
     return SavedProgram(
-        text=text, axes=axes, compiled=str(about.get("compiled", "")), topology=str(about.get("topology", "")),
-        device_ids=tuple(ids), notes=tuple(notes), passes=packed, names=names,
-    )  # fmt: skip
+        text=text,
+        axes=axes,
+        compiled=str(about.get("compiled", "")),
+        topology=str(about.get("topology", "")),
+        device_ids=tuple(ids),
+        notes=tuple(notes),
+        passes=packed,
+        names=names,
+    )

@@ -50,11 +50,12 @@ class Induced:
 
 INFLATED = (
     Inflated(
-        name="wrap", measure=inflation.wrap_fraction,
+        name="wrap",
+        measure=inflation.wrap_fraction,
         sentence="the hop that closes a ring is not needed: it returns the last stage's state to the first, or a "
-                 "rank's own keys and values to it",
+        "rank's own keys and values to it",
         remedy="shift by padding instead of rolling, so that only forward pairs remain; stop a ring of n ranks after "
-               "n − 1 hops",
+        "n − 1 hops",
         without={
             "cp": Words(
                 "the hop that closes the ring is not needed: it returns the last stage's state to the first",
@@ -67,16 +68,18 @@ INFLATED = (
         },
     ),
     Inflated(
-        name="bubble", measure=None,
+        name="bubble",
+        measure=None,
         sentence="pipeline stages that are idle in the first and last ticks still communicate",
         remedy="more microbatches reduce its share; a `cond` on whether the stage is active removes it",
     ),
     Inflated(
-        name="replicated", measure=inflation.replicated_fraction,
+        name="replicated",
+        measure=inflation.replicated_fraction,
         sentence="devices receive more of the result than they need: stages that do not need it compute and "
-                 "communicate it too, or every device gets all of it where a shard would do",
+        "communicate it too, or every device gets all of it where a shard would do",
         remedy="guard it with the stage's index, or constrain the result to be sharded; or accept it where it costs no "
-               "time because the other stages wait anyway",
+        "time because the other stages wait anyway",
         without={
             "pp": Words(
                 "devices receive more of the result than they need: every device gets all of it where a shard would do",
@@ -85,32 +88,37 @@ INFLATED = (
         },
     ),
     Inflated(
-        name="dtype", measure=inflation.widened_fraction,
+        name="dtype",
+        measure=inflation.widened_fraction,
         sentence="the elements on the wire are wider than the model's",
         remedy="convert to the model's dtype before the collective, not after it",
     ),
     Inflated(
-        name="padding", measure=inflation.padding_fraction,
+        name="padding",
+        measure=inflation.padding_fraction,
         sentence="a dim that its number of shards does not divide is padded, and the padding is sent too",
         remedy="choose a number of shards that divides the dim",
     ),
     Inflated(
-        name="uncombined", measure=inflation.uncombined_fraction,
+        name="uncombined",
+        measure=inflation.uncombined_fraction,
         sentence="the output of each expert is summed over devices by itself, and a token's are combined afterwards",
         remedy="combine first: put the gates' weights into the hidden activation, and let the last matmul contract "
-               "the experts, too",
+        "the experts, too",
     ),
     Inflated(
-        name="windowed-einsum", measure=inflation.accumulator_fraction,
+        name="windowed-einsum",
+        measure=inflation.accumulator_fraction,
         sentence="the compiler overlaps a matmul with permutes, in more hops than the gather or scatter needs",
         remedy="none in the program: the compiler decides; an XLA threshold flag turns windowed einsum off",
     ),
     Inflated(
-        name="other", measure=None,
+        name="other",
+        measure=None,
         sentence="it satisfies the plan but sends more than the plan requires; the cause is unknown",
         remedy="read the HLO line",
     ),
-)  # fmt: skip
+)
 
 _RESHARDING_KINDS = ("all-to-all", "ragged-all-to-all", "collective-permute")
 _REMAINING_KINDS = ("all-gather", "all-reduce", "reduce-scatter")
@@ -142,8 +150,9 @@ INDUCED = (
     ),
     Induced(
         name="logits-gather",
-        holds=lambda traffic: traffic.operand.scope in ("head", "sample") and is_float(traffic.operand.dtype)
-        and _are_logits(traffic),
+        holds=lambda traffic: (
+            traffic.operand.scope in ("head", "sample") and is_float(traffic.operand.dtype) and _are_logits(traffic)
+        ),
         sentence="full logits are communicated where the argmax of each shard would do",
         remedy="keep the logits sharded over the vocabulary, and take the argmax of each shard first",
     ),
@@ -177,7 +186,7 @@ INDUCED = (
         sentence="it satisfies nothing in the plan; the cause is unknown",
         remedy="read the HLO line",
     ),
-)  # fmt: skip
+)
 
 
 def _is_decision(traffic: OperandTraffic) -> bool:

@@ -115,9 +115,12 @@ def _row_of_weights(traffic: OperandTraffic, contract: Sequence[ContractRow]) ->
     rows = [
         index
         for index, row in enumerate(contract)
-        if row.of_weights and CACHE not in traffic.roles and _runs_over(traffic, row)
-        and _is_equivalent_kind(traffic, row) and _carries(traffic, row)
-    ]  # fmt: skip
+        if row.of_weights
+        and CACHE not in traffic.roles
+        and _runs_over(traffic, row)
+        and _is_equivalent_kind(traffic, row)
+        and _carries(traffic, row)
+    ]
     whole = [index for index in rows if contract[index].payload_bytes == traffic.operand.payload_bytes]
     of_scope = [index for index in rows if contract[index].scope == traffic.operand.scope]
     both = [index for index in whole if index in of_scope]
@@ -251,10 +254,12 @@ def _completed_row(
     candidates = [
         (_nearness(index, scatter, operands), row)
         for scatter, row in scatters
-        if operands[scatter].collective.name in gather.collective.scattered_by and contract[row].kind == "all-reduce"
-        and _runs_over(gather, contract[row]) and _carries(gather, contract[row])
+        if operands[scatter].collective.name in gather.collective.scattered_by
+        and contract[row].kind == "all-reduce"
+        and _runs_over(gather, contract[row])
+        and _carries(gather, contract[row])
         and _gathers_all_elements(gather, contract[row])
-    ]  # fmt: skip
+    ]
     return max(candidates)[1] if candidates else None
 
 

@@ -71,9 +71,15 @@ def split_by_operand(
         so_far += step_bytes
         rounded = round_half_up(so_far)
         yield OperandTraffic(
-            collective=collective, operand=operand, exact_step_bytes=step_bytes, step_bytes=rounded - previous,
-            roles=_roles(operand, roles), vocab=vocab, every_axis=all_axes, sizes=sizes,
-        )  # fmt: skip
+            collective=collective,
+            operand=operand,
+            exact_step_bytes=step_bytes,
+            step_bytes=rounded - previous,
+            roles=_roles(operand, roles),
+            vocab=vocab,
+            every_axis=all_axes,
+            sizes=sizes,
+        )
         previous = rounded
 
 

@@ -28,9 +28,14 @@ def spare_bubble(row: ContractRow, operands: Sequence[OperandTraffic]) -> Fracti
 
 
 def overflow_causes(
-    traffic: OperandTraffic, row: ContractRow, amount: Fraction, *, counted: Mapping[str, Fraction], free: int,
+    traffic: OperandTraffic,
+    row: ContractRow,
+    amount: Fraction,
+    *,
+    counted: Mapping[str, Fraction],
+    free: int,
     spare: Fraction,
-) -> dict[str, Fraction]:  # fmt: skip
+) -> dict[str, Fraction]:
     """Cause -> bytes of what goes beyond the row.
 
     counted: the causes that were counted over all operands of the row, and taken off.

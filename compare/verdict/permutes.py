@@ -57,8 +57,11 @@ def make_together(permutes: Sequence[OperandTraffic], row: ContractRow) -> bool:
     if len(pairs) == len({source for source, _ in pairs}) * (_members(permutes, row) - 1):
         return True
     names = {traffic.collective.name for traffic in permutes}
-    first = [traffic for traffic in permutes
-             if traffic.operand.earlier_hops == 0 and not names & set(traffic.collective.scattered_by)]  # fmt: skip
+    first = [
+        traffic
+        for traffic in permutes
+        if traffic.operand.earlier_hops == 0 and not names & set(traffic.collective.scattered_by)
+    ]
     return row.kind not in EXCHANGES and len(first) <= 1 and _reach_all(permutes, row)
 
 

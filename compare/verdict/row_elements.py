@@ -102,8 +102,11 @@ def find_parts(operands: Sequence[tuple[int, OperandTraffic]], row: ContractRow)
     operands: with their indices, all that may serve the row but for their elements.
     """
     gathered = any(traffic.collective.kind == "all-gather" for _, traffic in operands)
-    parts = [(part_of_row(traffic, row), index, traffic) for index, traffic in operands
-             if not (row.carries == BOTH and gathered and _is_choice(traffic))]  # fmt: skip
+    parts = [
+        (part_of_row(traffic, row), index, traffic)
+        for index, traffic in operands
+        if not (row.carries == BOTH and gathered and _is_choice(traffic))
+    ]
     whole = {index for part, index, _ in parts if part == 1}
     rest = sorted((entry for entry in parts if 0 < entry[0] < 1), key=lambda entry: -entry[0])
     covered = sum((_covered(*entry, row) for entry in parts if entry[0] == 1), Fraction(0))

@@ -79,10 +79,11 @@ def judge(
     counted_over["wrap"] = _last_hops(operands, rows, contract, idle=counted_over["bubble"])
     idle_rows = {rows[index] for index in counted_over["bubble"]}
     spare = [
-        NOTHING if number in idle_rows
+        NOTHING
+        if number in idle_rows
         else spare_bubble(row, [traffic for traffic, served in zip(operands, rows, strict=True) if served == number])
         for number, row in enumerate(contract)
-    ]  # fmt: skip
+    ]
     remaining = [row.step_wire_bytes for row in contract]
     accounts = {id(row): _Account() for row in collectives if row.executions is not None}
     scattered_bytes = dict.fromkeys(range(len(contract)), 0)
@@ -221,8 +222,11 @@ def _tick_loops(
     operands: Sequence[OperandTraffic], rows: Sequence[int | None], contract: Sequence[ContractRow]
 ) -> frozenset[str] | None:
     """Names of the loops over ticks, from the collectives that shift; `None` without a shift: any loop may be one."""
-    shifts = [(traffic, contract[row]) for traffic, row in zip(operands, rows, strict=True)
-              if row is not None and contract[row].scope == "pipeline.shift"]  # fmt: skip
+    shifts = [
+        (traffic, contract[row])
+        for traffic, row in zip(operands, rows, strict=True)
+        if row is not None and contract[row].scope == "pipeline.shift"
+    ]
     if not shifts:
         return None
     return frozenset(traffic.collective.loops[0].name for traffic, row in shifts if in_tick_loop(traffic, row))
@@ -253,8 +257,11 @@ def _last_hops(
     """
     last_hops: dict[int, Fraction] = {}
     for index, row in enumerate(contract):
-        ring = [operand for operand, served in enumerate(rows)
-               if served == index and row.hops and operands[operand].collective.kind == row.kind]  # fmt: skip
+        ring = [
+            operand
+            for operand, served in enumerate(rows)
+            if served == index and row.hops and operands[operand].collective.kind == row.kind
+        ]
         parts = {n: part for n in ring if (part := last_hop_fraction(operands[n], row))}
         left = sum(
             (
@@ -302,7 +309,9 @@ def _verdict(row: Collective, account: _Account | None) -> Verdict:
         inherent_bytes=account.inherent,
         inflated_bytes=sum(account.inflated.values()),
         induced_bytes=sum(account.induced.values()),
-        causes={name: account.inflated.get(name, 0) + account.induced.get(name, 0)
-                for name in dict.fromkeys([*account.inflated, *account.induced])},
+        causes={
+            name: account.inflated.get(name, 0) + account.induced.get(name, 0)
+            for name in dict.fromkeys([*account.inflated, *account.induced])
+        },
         serves=tuple(dict.fromkeys(account.serves)),
-    )  # fmt: skip
+    )

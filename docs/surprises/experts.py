@@ -25,8 +25,12 @@ MESH = AbstractMesh((8,), ("model",))
 
 
 def lowered(function):
-    shapes = [((8, 512), P()), ((8, 32), P()), ((32, 512, 1024), P(None, None, "model")),
-              ((32, 1024, 512), P(None, "model"))]  # fmt: skip
+    shapes = [
+        ((8, 512), P()),
+        ((8, 32), P()),
+        ((32, 512, 1024), P(None, None, "model")),
+        ((32, 1024, 512), P(None, "model")),
+    ]
     arrays = [jax.ShapeDtypeStruct(size, "bfloat16", sharding=NamedSharding(MESH, spec)) for size, spec in shapes]
     return jax.jit(function, out_shardings=NamedSharding(MESH, P())).trace(*arrays).lower(lowering_platforms=("tpu",))
 

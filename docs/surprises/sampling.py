@@ -89,6 +89,11 @@ if __name__ == "__main__":
     from compare import collectives
 
     for made in (
-        surprising, surprising_argmax_first, instead, instead_argmax, instead_argmax_last, instead_whole_rows,
-    ):  # fmt: skip
+        surprising,
+        surprising_argmax_first,
+        instead,
+        instead_argmax,
+        instead_argmax_last,
+        instead_whole_rows,
+    ):
         print(f"{made.__name__}:", collectives(made(), axes=AXES, topology="v5e:2x4"), sep="\n")

@@ -57,17 +57,26 @@ class LlamaDecoderLayer(nnx.Module):
 
 def norm(config: Model, rngs: nnx.Rngs) -> nnx.RMSNorm:
     return nnx.RMSNorm(
-        config.embed, epsilon=config.norm_eps, dtype=jnp.bfloat16, param_dtype=jnp.bfloat16, rngs=rngs,
+        config.embed,
+        epsilon=config.norm_eps,
+        dtype=jnp.bfloat16,
+        param_dtype=jnp.bfloat16,
+        rngs=rngs,
         scale_init=nnx.with_partitioning(nnx.initializers.ones_init(), (None,)),
-    )  # fmt: skip
+    )
 
 
 def linear(inputs: int, outputs: int, split: tuple[str | None, ...], rngs: nnx.Rngs) -> nnx.Linear:
     """A projection whose kernel [inputs, outputs] is split so."""
     return nnx.Linear(
-        inputs, outputs, use_bias=False, dtype=jnp.bfloat16, param_dtype=jnp.bfloat16, rngs=rngs,
+        inputs,
+        outputs,
+        use_bias=False,
+        dtype=jnp.bfloat16,
+        param_dtype=jnp.bfloat16,
+        rngs=rngs,
         kernel_init=nnx.with_partitioning(nnx.initializers.lecun_normal(), split),
-    )  # fmt: skip
+    )
 
 
 def pin(x: Hidden) -> Hidden:

@@ -104,12 +104,13 @@ def _describe(devices: list[Any], platform: str, meter: str) -> dict[str, Any]:
         "num_devices": len(devices),
         "num_cores": os.cpu_count(),
         "coords": [[*getattr(each, "coords", ()), getattr(each, "core_on_chip", 0)] for each in devices]
-        if platform == "tpu" else [],
+        if platform == "tpu"
+        else [],
         "runtime": one_line(first.client.platform_version),
         "versions": packages,
         "meter": meter,
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-    }  # fmt: skip
+    }
 
 
 def main(argv: list[str]) -> int:

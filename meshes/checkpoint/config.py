@@ -20,17 +20,22 @@ _EXPERTS = ("mixtral", "qwen3_moe", "qwen2_moe")
 
 _SCALING = ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
 
-_REFUSED: Mapping[str, tuple[Callable[[Any, Config], bool], str]] = MappingProxyType({
-    "hidden_act": (lambda value, config: value == "silu", "'silu'"),
-    "attention_bias": (lambda value, config: not value, "false"),
-    "mlp_bias": (lambda value, config: not value, "false"),
-    "decoder_sparse_step": (lambda value, config: value == 1, "1 (all layers alike)"),
-    "mlp_only_layers": (lambda value, config: not value, "[] (all layers alike)"),
-    "partial_rotary_factor": (lambda value, config: value in (None, 1), "1 (all of a head is turned)"),
-    "sliding_window": (lambda value, config: _sees_all(value, config), "null (attention sees every earlier token)"),
-    "layer_types": (lambda value, config: set(_words(value)) <= {"full_attention"}, "'full_attention' for each layer"),
-    "quantization_config": (lambda value, config: not value, "null (weights of bf16, f16 or f32)"),
-})  # fmt: skip
+_REFUSED: Mapping[str, tuple[Callable[[Any, Config], bool], str]] = MappingProxyType(
+    {
+        "hidden_act": (lambda value, config: value == "silu", "'silu'"),
+        "attention_bias": (lambda value, config: not value, "false"),
+        "mlp_bias": (lambda value, config: not value, "false"),
+        "decoder_sparse_step": (lambda value, config: value == 1, "1 (all layers alike)"),
+        "mlp_only_layers": (lambda value, config: not value, "[] (all layers alike)"),
+        "partial_rotary_factor": (lambda value, config: value in (None, 1), "1 (all of a head is turned)"),
+        "sliding_window": (lambda value, config: _sees_all(value, config), "null (attention sees every earlier token)"),
+        "layer_types": (
+            lambda value, config: set(_words(value)) <= {"full_attention"},
+            "'full_attention' for each layer",
+        ),
+        "quantization_config": (lambda value, config: not value, "null (weights of bf16, f16 or f32)"),
+    }
+)
 """Key -> whether its value is supported, and which value would be."""
 
 _READ = ("model_type", "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",

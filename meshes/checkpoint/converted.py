@@ -55,8 +55,10 @@ class ConvertedCheckpoint:
         shapes = {name: weight.shape for name, weight in table.items()}
         for name in sorted(set(right) | set(shapes)):
             if shapes.get(name) != right.get(name):
-                raise MeshError(f"{folder / MANIFEST} tells of {_told(name, shapes)}, and config.json of "
-                                f"{_told(name, right)}; one of them was changed: {AGAIN}")  # fmt: skip
+                raise MeshError(
+                    f"{folder / MANIFEST} tells of {_told(name, shapes)}, and config.json of "
+                    f"{_told(name, right)}; one of them was changed: {AGAIN}"
+                )
         checkpoint = cls(folder, table)
         for name, weight in table.items():
             for file, (size, _) in weight.files.items():
@@ -118,8 +120,10 @@ def _table(path: Path) -> tuple[str, dict[str, Weight]]:
         dtype, rows = read["dtype"], read["weights"]
         return dtype, {name: _weight(row) for name, row in rows.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise MeshError(f"{path} is not the table of shapes and files that jax_impl.convert writes; it is cut, or of "
-                        f"an earlier version: {AGAIN}") from None  # fmt: skip
+        raise MeshError(
+            f"{path} is not the table of shapes and files that jax_impl.convert writes; it is cut, or of "
+            f"an earlier version: {AGAIN}"
+        ) from None
 
 
 def _told(name: str, shapes: dict[str, tuple[int, ...]]) -> str:

@@ -59,8 +59,9 @@ class Checkpoint:
         dtype = OF_CASE[case.dtype]
         shape = [len(taken) for taken in ranges(index, shape=spec.shape)]
         out = np.empty(shape, DTYPES[dtype])
-        read_slice(spec, source=self.sources[spec.row], tensors=Files(self.entries, dtype), case=case, index=index,
-                   out=out)  # fmt: skip
+        read_slice(
+            spec, source=self.sources[spec.row], tensors=Files(self.entries, dtype), case=case, index=index, out=out
+        )
         return out
 
 
@@ -71,8 +72,9 @@ def _entries(path: Path) -> dict[str, Entry]:
             present = ", ".join(sorted(file.name for file in path.iterdir() if file.suffix in (".safetensors", ".bin")))
             if is_converted(path):
                 raise MeshError(f"{path} is an Orbax folder of jax_impl.convert; give the Hugging Face folder")
-            raise MeshError(f"{path} has neither {SINGLE} nor {INDEX}, but {present or 'no weights'}; both are Hugging "
-                            f"Face's names")  # fmt: skip
+            raise MeshError(
+                f"{path} has neither {SINGLE} nor {INDEX}, but {present or 'no weights'}; both are Hugging Face's names"
+            )
         return entries(path / SINGLE)
     weight_map = _weight_map(path / INDEX)
     files = {name: entries(path / name) for name in sorted(set(weight_map.values())) if _there(path / name)}

@@ -18,9 +18,13 @@ from meshes.process.documents import JSON_BYTES, parse_json
 from meshes.process.errors import MeshError
 from meshes.process.one_line import one_line, quote
 
-DTYPES: Mapping[str, np.dtype[Any]] = MappingProxyType({
-    "BF16": np.dtype("<u2"), "F16": np.dtype("<f2"), "F32": np.dtype("<f4"),
-})  # fmt: skip
+DTYPES: Mapping[str, np.dtype[Any]] = MappingProxyType(
+    {
+        "BF16": np.dtype("<u2"),
+        "F16": np.dtype("<f2"),
+        "F32": np.dtype("<f4"),
+    }
+)
 """safetensors' name of a dtype -> numpy's; bf16 is kept as its bits."""
 
 OF_CASE: Mapping[str, str] = MappingProxyType({"bf16": "BF16", "f32": "F32"})

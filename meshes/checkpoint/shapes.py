@@ -17,31 +17,35 @@ from meshes.process.errors import MeshError
 
 DENSE, EXPERTS = "llama", "mixtral"
 
-_ALIKE: Mapping[str, str] = MappingProxyType({
-    # Windows, soft caps, biases, other activations, multipliers and more norms of a token or a head move nothing.
-    **dict.fromkeys(
-        ("mistral", "ministral", "qwen2", "smollm3", "granite", "gemma", "gemma2", "gemma3_text", "glm4", "helium"),
-        DENSE,
-    ),
-    "gpt_oss": EXPERTS,
-    "granitemoe": EXPERTS,
-})  # fmt: skip
+_ALIKE: Mapping[str, str] = MappingProxyType(
+    {
+        # Windows, soft caps, biases, other activations, multipliers and more norms of a token or a head move nothing.
+        **dict.fromkeys(
+            ("mistral", "ministral", "qwen2", "smollm3", "granite", "gemma", "gemma2", "gemma3_text", "glm4", "helium"),
+            DENSE,
+        ),
+        "gpt_oss": EXPERTS,
+        "granitemoe": EXPERTS,
+    }
+)
 """`model_type` -> the family whose rows are its own."""
 
-_MISSING: Mapping[str, str] = MappingProxyType({
-    **dict.fromkeys(
-        ("olmo2", "olmo3"),
-        "its norms of queries and keys are over all heads, which tp splits: their sums have no row",
-    ),
-    **dict.fromkeys(
-        ("deepseek_v2", "deepseek_v3", "kimi_k2"),
-        "multi-head latent attention, whose cache has no heads for tp to split, and experts that are summed beside "
-        "shared ones after dense layers, have no rows",
-    ),
-    "qwen3_next": "three of four layers are linear attention, whose states and convolutions have no rows",
-    **dict.fromkeys(("cohere", "cohere2"), "attention and feed-forward run beside each other, and share one sum"),
-    **dict.fromkeys(("mamba", "mamba2", "jamba", "falcon_h1"), "state-space layers have no rows"),
-})  # fmt: skip
+_MISSING: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            ("olmo2", "olmo3"),
+            "its norms of queries and keys are over all heads, which tp splits: their sums have no row",
+        ),
+        **dict.fromkeys(
+            ("deepseek_v2", "deepseek_v3", "kimi_k2"),
+            "multi-head latent attention, whose cache has no heads for tp to split, and experts that are summed beside "
+            "shared ones after dense layers, have no rows",
+        ),
+        "qwen3_next": "three of four layers are linear attention, whose states and convolutions have no rows",
+        **dict.fromkeys(("cohere", "cohere2"), "attention and feed-forward run beside each other, and share one sum"),
+        **dict.fromkeys(("mamba", "mamba2", "jamba", "falcon_h1"), "state-space layers have no rows"),
+    }
+)
 """`model_type` -> what of it the contract cannot say."""
 
 _NESTED = ("gemma3", "mistral3")
@@ -99,12 +103,18 @@ def _model(config: Mapping[str, Any], family: str, *, name: str) -> Model:
     }
     sizes: dict[str, Any] = {size: whole(config, key) for size, key in keys.items() if family == EXPERTS}
     return Model(
-        name=name, family=family, vocab=whole(config, "vocab_size"), embed=embed,
+        name=name,
+        family=family,
+        vocab=whole(config, "vocab_size"),
+        embed=embed,
         ffn=0 if family == EXPERTS else whole(config, "intermediate_size"),
-        layers=whole(config, "num_hidden_layers"), heads=heads, kv_heads=kv_heads_of(config, heads),
-        head_dim=whole(config, "head_dim", absent=max(embed // heads, 1)), tied=bool(config.get("tie_word_embeddings")),
+        layers=whole(config, "num_hidden_layers"),
+        heads=heads,
+        kv_heads=kv_heads_of(config, heads),
+        head_dim=whole(config, "head_dim", absent=max(embed // heads, 1)),
+        tied=bool(config.get("tie_word_embeddings")),
         **sizes,
-    )  # fmt: skip
+    )
 
 
 def _has_windows(config: Mapping[str, Any]) -> bool:

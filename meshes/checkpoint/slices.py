@@ -105,8 +105,10 @@ class _Reader:
         """The part of one matrix, read and transposed in blocks of full rows of its outer digit."""
         columns = self._span(self.columns, self._source_range(self.columns[0]), self.offsets[1])
         outer = {*self.rows[:1], *self.columns[:1]}
-        stored = {digit: self._source_range(digit) if digit in outer else range(self._size(digit))
-                 for digit in (*self.rows, *self.columns)}  # fmt: skip
+        stored = {
+            digit: self._source_range(digit) if digit in outer else range(self._size(digit))
+            for digit in (*self.rows, *self.columns)
+        }
         wanted = {digit: self.taken[digit] for digit in stored}
         if not self.rows:
             block = self.tensors.matrix(name, lead=lead, rows=range(1), columns=columns)

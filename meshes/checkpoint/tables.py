@@ -143,14 +143,16 @@ _SHARED: Rows = {
 
 _QWEN_EXPERTS = _experts("mlp", "gate_proj", "up_proj", "down_proj")
 
-TABLES: Mapping[str, Table] = MappingProxyType({
-    "llama": _table(_ENDS, _QKV, _MLP),
-    "qwen3": _table(_ENDS, _QKV, _QK_NORM, _MLP),
-    "phi3": _table(_ENDS, _PHI),
-    "mixtral": _table(_ENDS, _QKV, _experts("block_sparse_moe", "w1", "w3", "w2")),
-    "qwen3_moe": _table(_ENDS, _QKV, _QK_NORM, _QWEN_EXPERTS),
-    "qwen2_moe": _table(_ENDS, _QKV, _QKV_BIAS, _QWEN_EXPERTS, _SHARED),
-})  # fmt: skip
+TABLES: Mapping[str, Table] = MappingProxyType(
+    {
+        "llama": _table(_ENDS, _QKV, _MLP),
+        "qwen3": _table(_ENDS, _QKV, _QK_NORM, _MLP),
+        "phi3": _table(_ENDS, _PHI),
+        "mixtral": _table(_ENDS, _QKV, _experts("block_sparse_moe", "w1", "w3", "w2")),
+        "qwen3_moe": _table(_ENDS, _QKV, _QK_NORM, _QWEN_EXPERTS),
+        "qwen2_moe": _table(_ENDS, _QKV, _QKV_BIAS, _QWEN_EXPERTS, _SHARED),
+    }
+)
 """By `model_type` of config.json."""
 
 IDLE = ("lm_head.weight", "rotary_emb.inv_freq")

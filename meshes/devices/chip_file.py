@@ -100,10 +100,14 @@ def parse_chip(table: Table, base: Chip | None = None, *, name: str) -> Chip:
     old = {part: getattr(base, part) for part in SCHEMA}
     own = {f"{part}.{key}" for part, rows in parts.items() for key, row in rows.items() if row != old[part].get(key)}
     return Chip(
-        name=generation, title=title, calibrated_on=_text(table, "calibrated-on", ""), voltage=voltage,
-        own=frozenset(own), **{part: old[part] | rows for part, rows in parts.items()},
+        name=generation,
+        title=title,
+        calibrated_on=_text(table, "calibrated-on", ""),
+        voltage=voltage,
+        own=frozenset(own),
+        **{part: old[part] | rows for part, rows in parts.items()},
         **{key: getattr(base, key) for key in _SLICE},
-    )  # fmt: skip
+    )
 
 
 def _check_compiled(sheet: Figures, of_slice: Table, base: Chip) -> None:

@@ -38,8 +38,12 @@ def test_the_same_twice_is_an_empty_diff_and_exit_0(files, capsys):
     assert main([a, b, *AXES, "--json"]) == 0
     diff = json.loads(capsys.readouterr().out)
     assert (diff["same"], diff["differences"], diff["equivalents"]) == (True, [], [])
-    assert diff["alike"] == {"collectives": 2, "step_wire_bytes": 786_432 + 393_216, "in_another_order": 0,
-                              "of_other_neighbours": []}  # fmt: skip
+    assert diff["alike"] == {
+        "collectives": 2,
+        "step_wire_bytes": 786_432 + 393_216,
+        "in_another_order": 0,
+        "of_other_neighbours": [],
+    }
 
 
 def test_one_injected_gather_is_one_line_and_exit_1(files, capsys):

@@ -19,16 +19,31 @@ pytestmark = pytest.mark.slow
 def start_process(name, *words):
     return subprocess.run(
         [sys.executable, "-m", f"compare.{name}", *map(str, words)],
-        capture_output=True, text=True, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "100"},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "100"},
+    )
 
 
 def test_the_plan_is_the_published_check_table():
     plan = json.loads(run_here("plan", "--mesh", "tp4pp2", "--json").stdout)
     assert [plan["phases"][phase]["total"] for phase in ("prefill", "decode")] == [3_305_111_640, 3_227_736]
     row = plan["phases"]["prefill"]["inherent"][0]
-    assert list(row) == ["scope", "kind", "axes", "executions", "payload_bytes", "wire_bytes", "step_wire_bytes",
-                         "served_bytes", "unserved_bytes", "formula", "source", "network"]  # fmt: skip
+    assert list(row) == [
+        "scope",
+        "kind",
+        "axes",
+        "executions",
+        "payload_bytes",
+        "wire_bytes",
+        "step_wire_bytes",
+        "served_bytes",
+        "unserved_bytes",
+        "formula",
+        "source",
+        "network",
+    ]
     assert (row["scope"], row["kind"], row["axes"], row["served_bytes"]) == (
         "layer.attention.out",
         "all-reduce",

@@ -79,9 +79,12 @@ def test_a_run_that_is_asked_to_end_leaves_neither_run_nor_scratch(number, tmp_p
     words = ("--mesh", "tp8", "--model", "tiny", "--arm", "jax", "--controls", "none", "--phase", "decode")
     started = subprocess.Popen(
         [sys.executable, "-m", "compare.run", *words, "--no-passes", "--out", str(tmp_path / "runs")],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
         env=os.environ | {"WIREDIFF_CACHE": str(tmp_path / "cache")},
-    )  # fmt: skip
+    )
     assert started.stderr
     for line in started.stderr:
         if "import" in line:  # a worker is at work

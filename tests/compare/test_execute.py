@@ -97,12 +97,16 @@ def test_what_torchxla_waits_for_in_vain_is_its_attention_measured_and_modelled(
 
 
 def test_the_tables_of_events_answer_sql_and_add_up_to_the_report(folder, arms):
-    columns = ("arm, device, line, step, name, hlo_op, scope, kind, axes, start_ns, duration_ns, wait_ns, "
-               "hidden_ns, exposed_ns")  # fmt: skip
+    columns = (
+        "arm, device, line, step, name, hlo_op, scope, kind, axes, start_ns, duration_ns, wait_ns, "
+        "hidden_ns, exposed_ns"
+    )
     events = f"'{folder}/tables/events.parquet'"
     assert duckdb.sql(f"select {columns} from {events} limit 1").fetchall()
-    sql = (f"select arm, cell, sum(alone_ns) / 40 from {events} "
-           "where source = 'measured' and step >= 0 group by all order by all")  # fmt: skip
+    sql = (
+        f"select arm, cell, sum(alone_ns) / 40 from {events} "
+        "where source = 'measured' and step >= 0 group by all order by all"
+    )
     by_cell = {(arm, cell): exposed for arm, cell, exposed in duckdb.sql(sql).fetchall()}
     assert by_cell == {
         (arm, cell): pytest.approx(arms[arm]["profiles"][cell]["timing"]["per_step"]["exposed_ns"], rel=1e-6)

@@ -108,8 +108,13 @@ def test_a_name_may_be_how_several_begin(run, recorded, capsys):
 def test_of_a_combined_collective_what_each_member_says_alike_is_said_once(capsys):
     """libtpu joins three sums: each was created alike, and the merge is one event of all three."""
     created = Event(at=0, span="spmd", what=CREATED, before=("d = f32[4] dot(a, b)",), after="r = f32[4] all-reduce(d)")
-    merged = Event(at=1, span="combiner", what="merged", before=("r = f32[4] all-reduce(d)",) * 3,
-                   after="r = (f32[4], f32[4], f32[4]) all-reduce(d, d, d)")  # fmt: skip
+    merged = Event(
+        at=1,
+        span="combiner",
+        what="merged",
+        before=("r = f32[4] all-reduce(d)",) * 3,
+        after="r = (f32[4], f32[4], f32[4]) all-reduce(d, d, d)",
+    )
     row = collectives(program(SUM), axes=AXES)[0]
     track = Track(origin="partitioner", events=(created, created, created, merged))
     print_life(History(arm="a", phase="", cell="", row=row, track=track))

@@ -74,12 +74,27 @@ def test_json_is_a_list_of_rows(file, capsys):
     assert main([str(file), "--axes", "data=2,tensor=4", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert row == {
-        "name": "r", "kind": "all-reduce", "axes": "tensor", "network": "ici", "form": "sync",
-        "scope": "layer.mlp.down", "origin": "not recorded", "changes": [], "dtype": "f32",
-        "groups": [[0, 1, 2, 3], [4, 5, 6, 7]], "executions": 1, "executions_are": "exact",
-        "payload_bytes": 400, "wire_bytes": 600, "step_wire_bytes": 600, "source_line": "m.py:3",
-        "op_name": "jit(f)/layer.mlp.down/psum", "inferred": [], "line": 11, "caller": None,
-    }  # fmt: skip
+        "name": "r",
+        "kind": "all-reduce",
+        "axes": "tensor",
+        "network": "ici",
+        "form": "sync",
+        "scope": "layer.mlp.down",
+        "origin": "not recorded",
+        "changes": [],
+        "dtype": "f32",
+        "groups": [[0, 1, 2, 3], [4, 5, 6, 7]],
+        "executions": 1,
+        "executions_are": "exact",
+        "payload_bytes": 400,
+        "wire_bytes": 600,
+        "step_wire_bytes": 600,
+        "source_line": "m.py:3",
+        "op_name": "jit(f)/layer.mlp.down/psum",
+        "inferred": [],
+        "line": 11,
+        "caller": None,
+    }
 
 
 def test_a_gzipped_file_and_a_mesh_name_do_as_well(tmp_path, capsys):
@@ -220,13 +235,14 @@ use_global_device_ids=true, to_apply=add.1
     ("was", "now", "line"),
     [
         ("", "", 1),  # Shardy's mesh
-        (", frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<[\"a\"=8]>}}", "", 10),  # a split parameter alone
+        (', frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["a"=8]>}}', "", 10),  # a split parameter alone
         (
-            ", frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<[\"a\"=8]>}}\n", ", num_partitions=8\n",
+            ', frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["a"=8]>}}\n',
+            ", num_partitions=8\n",
             None,
         ),  # a partitioned module's parameters keep their shardings
     ],
-)  # fmt: skip
+)
 def test_a_program_with_a_collective_of_its_own_is_refused_before_the_partitioner(tmp_path, was, now, line):
     path = tmp_path / "manual.hlo"
     path.write_text(MANUAL.replace(was, now, 1) if was else MANUAL)

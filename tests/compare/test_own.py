@@ -228,9 +228,21 @@ def test_importing_the_package_imports_nothing_else():
 def test_the_doors_and_the_version_are_listed():
     """A notebook completes `compare.` from these."""
     assert dir(compare) == [
-        "ContractRow", "LoadedRun", "Profile", "Table", "__version__", "assert_collectives", "collectives",
-        "contract_rows", "judge", "load_run", "plan", "query_runs", "read_profile", "run",
-    ]  # fmt: skip
+        "ContractRow",
+        "LoadedRun",
+        "Profile",
+        "Table",
+        "__version__",
+        "assert_collectives",
+        "collectives",
+        "contract_rows",
+        "judge",
+        "load_run",
+        "plan",
+        "query_runs",
+        "read_profile",
+        "run",
+    ]
     assert compare.__version__[0].isdigit()
 
 

@@ -15,8 +15,15 @@ from tests.places import ROOT
 def remedy(*argv, cwd):
     """A process of its own."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(cwd / "cache")}
-    return subprocess.run([sys.executable, "-m", "compare.remedy", *argv], env=environment, cwd=cwd,
-                          capture_output=True, text=True, timeout=1500, check=False)  # fmt: skip
+    return subprocess.run(
+        [sys.executable, "-m", "compare.remedy", *argv],
+        env=environment,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=1500,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize(

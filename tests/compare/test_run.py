@@ -29,8 +29,11 @@ def run(*words, cache, out, python=(sys.executable,), path=()):
     environment = {"PYTHONPATH": os.pathsep.join([str(ROOT), *map(str, path)]), "WIREDIFF_CACHE": str(cache)}
     return subprocess.run(
         [*python, "-m", "compare.run", *words, "--out", str(out)],
-        capture_output=True, text=True, cwd=out.parent, env=os.environ | environment,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=out.parent,
+        env=os.environ | environment,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +68,14 @@ def programs(report):
 
 def test_the_run_folder_holds_all_that_was_promised(folder):
     assert {path.name for path in folder.iterdir()} == {
-        "case.json", "report.json", "report.html", "timeline.perfetto.json.gz", "figures", "tables", *ARMS,
-    }  # fmt: skip
+        "case.json",
+        "report.json",
+        "report.html",
+        "timeline.perfetto.json.gz",
+        "figures",
+        "tables",
+        *ARMS,
+    }
     for arm, control in ARMS.items():
         for phase in ("prefill", "decode"):
             for cell in ("tpu", control):
@@ -151,8 +160,10 @@ def test_every_program_was_compiled_by_the_same_compiler(folder):
 def test_the_tables_answer_sql(folder, report):
     sql = f"select arm, sum(induced_bytes) from '{folder}/tables/collectives.parquet' where cell = 'tpu' group by arm"
     answers = dict(duckdb.sql(sql).fetchall())
-    induced = {arm: sum(report["phases"][phase]["arms"][arm]["totals"]["induced"] for phase in report["phases"])
-             for arm in ARMS}  # fmt: skip
+    induced = {
+        arm: sum(report["phases"][phase]["arms"][arm]["totals"]["induced"] for phase in report["phases"])
+        for arm in ARMS
+    }
     assert answers == induced
 
 
@@ -182,8 +193,10 @@ def test_a_run_is_drawn_again_with_no_framework_installed(scratch, folder, repor
     out = scratch / "again"
     done = subprocess.run(
         [sys.executable, "-S", "-m", "compare.report", str(folder), "--out", str(out)],
-        capture_output=True, text=True, env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{site}"},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{site}"},
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads((out / "report.json").read_text()) == report
     assert (out / "report.html").read_text() == (folder / "report.html").read_text()

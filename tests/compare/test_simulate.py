@@ -29,8 +29,20 @@ def test_every_run_of_the_real_program_by_the_command_line(capsys):
     for run in read_runs():
         words = run.words
         request = ["--collective", words["collective"], "--as", "astra-sim"]
-        for key in ("bytes", "dims", "bandwidth", "latency", "algorithm", "multi", "chunks", "active", "queues",
-                    "memory", "endpoint", *(["group"] if words["group"] else [])):  # fmt: skip
+        for key in (
+            "bytes",
+            "dims",
+            "bandwidth",
+            "latency",
+            "algorithm",
+            "multi",
+            "chunks",
+            "active",
+            "queues",
+            "memory",
+            "endpoint",
+            *(["group"] if words["group"] else []),
+        ):
             request += [f"--{key}", words[key]]
         request += ["--aware"] if run.aware else []
         assert answer(capsys, *request) == {"cycles": run.last}, run.name
@@ -49,15 +61,33 @@ def test_without_a_simulator_named_the_answer_is_our_own_in_ns(capsys):
 
 def test_the_passes_of_greedy_are_those_that_are_played(capsys):
     """Two chunks over two alike rings of two: one begins in each dim."""
-    words = ("--collective", "all-reduce", "--bytes", "1600", "--dims", "ring:2,ring:2", "--bandwidth", "1,1",
-             "--latency", "0,0", "--chunks", "2", "--multi", "greedy")  # fmt: skip
+    words = (
+        "--collective",
+        "all-reduce",
+        "--bytes",
+        "1600",
+        "--dims",
+        "ring:2,ring:2",
+        "--bandwidth",
+        "1,1",
+        "--latency",
+        "0,0",
+        "--chunks",
+        "2",
+        "--multi",
+        "greedy",
+    )
     found = answer(capsys, *words)
     assert found["ns"] == 1200
     rows = [(each["chunks"], each["collective"], each["dim"], each["ns"]) for each in found["passes"]]
     assert rows == [
-        (1, "reduce-scatter", 0, 400), (1, "all-reduce", 1, 400), (1, "all-gather", 0, 400),
-        (1, "reduce-scatter", 1, 400), (1, "all-reduce", 0, 400), (1, "all-gather", 1, 400),
-    ]  # fmt: skip
+        (1, "reduce-scatter", 0, 400),
+        (1, "all-reduce", 1, 400),
+        (1, "all-gather", 0, 400),
+        (1, "reduce-scatter", 1, 400),
+        (1, "all-reduce", 0, 400),
+        (1, "all-gather", 1, 400),
+    ]
     main(list(words))
     lines = capsys.readouterr().out.splitlines()[2:]
     assert lines[0] == lines[4] == "  1 of 2 chunks, among the others:"
@@ -69,8 +99,9 @@ def test_messages_of_several_sizes(capsys):
     found = answer(capsys, "--pairs", "0-2:2097152,1-2:4194304", *ring, "--aware")
     assert found == {"cycles": 66103, "arrivals": [66103, 44402]}
     assert answer(capsys, "--pairs", "0-4,1-4", "--bytes", "1048576", *ring) == {
-        "cycles": 14850, "arrivals": [14850, 13850]
-    }  # fmt: skip
+        "cycles": 14850,
+        "arrivals": [14850, 13850],
+    }
 
 
 def test_a_message_without_bytes_has_those_of_the_next_or_of_bytes(capsys):
@@ -180,8 +211,19 @@ def test_a_chip_that_is_not_the_machines_is_one_line(capsys, tmp_path, machine, 
         (tmp_path / "ring.toml").write_text(machine)
         machine = str(tmp_path / "ring.toml")
     with pytest.raises(SystemExit) as ended:
-        run_command(main, ["--collective", "all-reduce", "--bytes", "1200", "--machine", machine, "--chip",
-                           str(tmp_path / "own.toml")])  # fmt: skip
+        run_command(
+            main,
+            [
+                "--collective",
+                "all-reduce",
+                "--bytes",
+                "1200",
+                "--machine",
+                machine,
+                "--chip",
+                str(tmp_path / "own.toml"),
+            ],
+        )
     printed = capsys.readouterr().err
     assert (ended.value.code, len(printed.splitlines())) == (2, 1)
     assert line in printed
@@ -230,9 +272,11 @@ WRONG = [
     ((*ONE, "--machine", "v6e:1x1"), "v6e:1x1 is one device"),
     ((*ONE, "--machine", "nowhere.toml"), "nowhere.toml: No such file or directory"),
     (("--collective", "all-gather", "--bytes", "0", *RING, "--as", "astra-sim"), "has chunks without bytes"),
-    ((*ONE, "--dims", "ring:65536", "--bandwidth", "1", "--latency", "1", "--as", "astra-sim", "--chunks", "999"),
-     "messages to replay; at most 10,000,000 are replayed"),
-]  # fmt: skip
+    (
+        (*ONE, "--dims", "ring:65536", "--bandwidth", "1", "--latency", "1", "--as", "astra-sim", "--chunks", "999"),
+        "messages to replay; at most 10,000,000 are replayed",
+    ),
+]
 
 
 @pytest.mark.parametrize(("words", "says"), WRONG, ids=[says for _, says in WRONG])

@@ -25,8 +25,11 @@ def done(tmp_path_factory, shared_cache):
     environment = {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(shared_cache)}
     return subprocess.run(
         [sys.executable, "-m", "compare.run", *words, "--details", "--out", str(out / "runs")],
-        capture_output=True, text=True, cwd=out, env=os.environ | environment,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=out,
+        env=os.environ | environment,
+    )
 
 
 @pytest.fixture(scope="module")

@@ -15,17 +15,23 @@ from tests.places import ROOT
 
 TINY = ("--models", "tiny", "--seq", "128", "--phases", "decode", "--arm", "jax")
 CASES = ("--meshes", "tp8,ep8,tp4pp2,dp2tp4")
-NAMES = [f"tiny-{mesh}-decode-jax" for mesh in ("tp8-v5e-2x4-b8-s128-m1", "pp2tp4-v5e-2x4-b8-s128-m4",
-                                                "dp2tp4-v5e-2x4-b8-s128-m1")]  # fmt: skip
+NAMES = [
+    f"tiny-{mesh}-decode-jax"
+    for mesh in ("tp8-v5e-2x4-b8-s128-m1", "pp2tp4-v5e-2x4-b8-s128-m4", "dp2tp4-v5e-2x4-b8-s128-m1")
+]
 
 
 def start_sweep(*words, scratch, environment=None):
     return subprocess.Popen(
         [sys.executable, "-m", "compare.sweep", *map(str, words)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=scratch,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(scratch / "cache"), "COLUMNS": "100"}
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=scratch,
+        env=os.environ
+        | {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(scratch / "cache"), "COLUMNS": "100"}
         | (environment or {}),
-    )  # fmt: skip
+    )
 
 
 def sweep(*words, **more):
@@ -127,8 +133,13 @@ def test_it_ends_in_a_table_a_figure_and_a_page(scratch, done):
     joined = " ".join(out)
     assert "tiny on ep8: refused: mesh ep8 splits experts over ep8, but tiny has none" in joined
     assert {path.suffix for path in scratch.glob("out/sweep.*")} == {
-        ".json", ".csv", ".parquet", ".png", ".svg", ".html",
-    }  # fmt: skip
+        ".json",
+        ".csv",
+        ".parquet",
+        ".png",
+        ".svg",
+        ".html",
+    }
     results = json.loads((scratch / "out/sweep.json").read_text())["results"]
     # Pinned JAX moves what the plan needs; with two stages and four microbatches a fifth of the ticks is a bubble.
     ratios = {item["mesh"]: item["phases"]["decode"]["programs"][0]["ratio"] for item in results if item["phases"]}
@@ -152,9 +163,11 @@ def test_again_it_makes_nothing_and_prints_what_is_in_its_file(scratch, done):
 def test_a_case_of_a_sweep_is_what_compare_run_makes(scratch, done):
     words = ("--mesh", "tp8", "--model", "tiny", "--seq", "128", "--phase", "decode", "--arm", "jax")
     subprocess.run(
-        [sys.executable, "-m", "compare.run", *words, "--out", str(scratch / "runs")], check=True, capture_output=True,
+        [sys.executable, "-m", "compare.run", *words, "--out", str(scratch / "runs")],
+        check=True,
+        capture_output=True,
         env=os.environ | {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(scratch / "cache")},
-    )  # fmt: skip
+    )
     run_folder, other = ((scratch / place / NAMES[0]) for place in ("runs", "out"))
     assert (run_folder / "report.json").read_bytes() == (other / "report.json").read_bytes()
     files = [{path.relative_to(run) for path in run.rglob("*")} for run in (run_folder, other)]
@@ -175,11 +188,17 @@ def test_16_to_64_microbatches_have_their_energy_and_what_does_not_divide_says_w
     assert error[0] == line
     results = json.loads((tmp_path / "out/sweep.json").read_text())["results"]
     assert [(row["microbatches"], row["status"]) for row in results] == [
-        (16, "done"), (None, "refused"), (32, "done"), (64, "done"),
-    ]  # fmt: skip
+        (16, "done"),
+        (None, "refused"),
+        (32, "done"),
+        (64, "done"),
+    ]
     for arm in ("jax", "torchxla"):
-        rows = [next(program for program in row["phases"]["decode"]["programs"] if program["arm"] == arm)
-                for row in results if row["phases"]]  # fmt: skip
+        rows = [
+            next(program for program in row["phases"]["decode"]["programs"] if program["arm"] == arm)
+            for row in results
+            if row["phases"]
+        ]
         # A step of a tiny model is launches, which the ticks have each: twice the microbatches take longer, and more.
         per_token = [row["energy"]["per_token_j"] for row in rows]
         assert per_token == sorted(per_token)
@@ -215,10 +234,17 @@ def cluster(scratch):
     """A real one: a head that takes no work, and two workers of one CPU each.  Its address, and the workers' ids."""
     pytest.importorskip("ray", reason="ray is not installed: pip install -e '.[ray]'")
     quiet = {"RAY_USAGE_STATS_ENABLED": "0", "WIREDIFF_CACHE": str(scratch / "cache")}
-    with (scratch / "cluster.txt").open("w+") as said, subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(CLUSTER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=said, text=True, env=os.environ | quiet,
-    ) as started:  # fmt: skip
+    with (
+        (scratch / "cluster.txt").open("w+") as said,
+        subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(CLUSTER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+            env=os.environ | quiet,
+        ) as started,
+    ):
         try:
             words = started.stdout.readline().split()
             assert words, (scratch / "cluster.txt").read_text()

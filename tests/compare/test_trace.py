@@ -28,9 +28,15 @@ def test_json_is_the_means_of_one_device_and_step(tmp_path, capsys):
     document = json.loads(printed.out)
     assert printed.err == ""
     total = {
-        "step_ns": 1_000_000, "communication_ns": 300_000, "exposed_ns": 300_000, "hidden_ns": 0, "wait_ns": None,
-        "compute_ns": 600_000, "communication_fraction": 0.3, "overlap": 0,
-    }  # fmt: skip
+        "step_ns": 1_000_000,
+        "communication_ns": 300_000,
+        "exposed_ns": 300_000,
+        "hidden_ns": 0,
+        "wait_ns": None,
+        "compute_ns": 600_000,
+        "communication_fraction": 0.3,
+        "overlap": 0,
+    }
     each = total | {"executions": 1, "payload_bytes": 4000}
     assert document["per_step"] == total | {"by_axes": {"tensor": each}, "by_kind": {"all-reduce": each}}
     assert (document["source"], document["devices"], document["steps"], document["unjoined_events"]) == (
@@ -75,9 +81,15 @@ def test_shares_stand_in_one_column(tmp_path, capsys):
 def test_what_rounding_leaves_of_a_step_is_no_share():
     """A sum of parts may miss the step by the last digit of a float."""
     full = Times(
-        step_ns=100.0, communication_ns=40.0, compute_ns=60.0, exposed_ns=40.0 - 1e-14, hidden_ns=0.0, wait_ns=None,
-        communication_fraction=None, overlap=None,
-    )  # fmt: skip
+        step_ns=100.0,
+        communication_ns=40.0,
+        compute_ns=60.0,
+        exposed_ns=40.0 - 1e-14,
+        hidden_ns=0.0,
+        wait_ns=None,
+        communication_fraction=None,
+        overlap=None,
+    )
     *_, idle = _step_bars(full)
     assert idle.plain.split() == ["idle", "0", "s", "0", "%"]
 
@@ -143,8 +155,10 @@ def test_power_and_heat_are_said_where_they_are_measured_and_else_that_they_are_
     """4 devices of 120 W for 1 ms: 0.48 J; of a core's rail 50 mJ + 25 mJ each."""
     space = Space()
     for device in range(4):
-        ops = [(FUSION, 0, 600_000, {"stats": {"vdd_energy_j": 0.05}}),
-               (REDUCE, 600_000, 300_000, {"stats": {"vdd_energy_j": 0.025}})]  # fmt: skip
+        ops = [
+            (FUSION, 0, 600_000, {"stats": {"vdd_energy_j": 0.05}}),
+            (REDUCE, 600_000, 300_000, {"stats": {"vdd_energy_j": 0.025}}),
+        ]
         counters = tpu(space, device, ops, Steps=[("0", 0, 1_000_000)]).line("_counters_")
         for at in (0, 500_000, 1_000_000):
             counters.event("VDD Core SPI Sampler Power Meter(W)", at, 0, stats={"Power": 100.0})
@@ -182,8 +196,12 @@ def test_samples_of_another_tool_are_joined_by_the_wall_clock(tmp_path, capsys):
 @pytest.mark.parametrize("columns", ["80", "100", "140"])
 def test_a_counter_among_the_meters_leaves_them_their_names_and_sums(tmp_path, capsys, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)
-    for name, first, last in (("gpu_power", 100, 100), ("gpu_thermal", 40, 60), ("system_memory_used", 6e11, 6e11),
-                              ("nvlink_rx_throughput", 2**32 - 2048, 2**32 - 1024)):  # fmt: skip
+    for name, first, last in (
+        ("gpu_power", 100, 100),
+        ("gpu_thermal", 40, 60),
+        ("system_memory_used", 6e11, 6e11),
+        ("nvlink_rx_throughput", 2**32 - 2048, 2**32 - 1024),
+    ):
         (tmp_path / f"{name}_0.csv").write_text(f"1699999999.5,{first}\n1700000000.5,{last}\n")
     assert main([str(tmp_path)]) == 0
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
@@ -211,9 +229,11 @@ def offloading():
     begun = f"({target}, f32[1000]{{0:T(1024)S(5)}}, u32[]{{:S(2)}})"
     ops = []
     for begin in (0, 1_000_000):
-        ops += [(f"%copy-start.3 = {begun} copy-start(f32[1000]{{0:T(1024)S(5)}} %p)", begin, 0),
-                (f"%copy-done.3 = {target} copy-done({begun} %copy-start.3)", begin, 900_000),
-                (FUSION, begin + 900_000, 50_000)]  # fmt: skip
+        ops += [
+            (f"%copy-start.3 = {begun} copy-start(f32[1000]{{0:T(1024)S(5)}} %p)", begin, 0),
+            (f"%copy-done.3 = {target} copy-done({begun} %copy-start.3)", begin, 900_000),
+            (FUSION, begin + 900_000, 50_000),
+        ]
     runs = [("jit_step(17)", 0, 1_000_000), ("jit_step(17)", 1_000_000, 1_000_000), ("jit_psum(18)", 2_000_000, 10_000)]
     space = Space()
     for device in range(4):

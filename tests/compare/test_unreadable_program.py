@@ -99,5 +99,7 @@ def test_what_is_not_offered_is_no_failure():
     assert list_failures([result("ok"), result(NOT_OFFERED, "there is none")]) == ()
     failed = [result("timeout"), result(MISSING, "gone"), result(DAMAGED, f"{GOOD}/about.json is empty")]
     assert list_failures(failed) == (
-        f"left out: {GOOD}: timeout", f"left out: {GOOD}: gone", f"left out: {GOOD}/about.json is empty",
-    )  # fmt: skip
+        f"left out: {GOOD}: timeout",
+        f"left out: {GOOD}: gone",
+        f"left out: {GOOD}/about.json is empty",
+    )

@@ -31,8 +31,9 @@ def lower(case: Case, out: Path) -> subprocess.CompletedProcess[str]:
 
 def run(command: list[str]) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
-    return subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, timeout=120,
-                          check=False)  # fmt: skip
+    return subprocess.run(
+        [sys.executable, *command], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
 
 
 def test_it_writes_a_program_and_says_what_it_is(tmp_path: Path) -> None:

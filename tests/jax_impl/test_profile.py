@@ -54,8 +54,14 @@ class Done:
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTHONPATH": str(ROOT), "TPU_SKIP_MDS_QUERY": "1"}
-    return subprocess.run([sys.executable, *map(str, arguments)], env=environment, capture_output=True, text=True,
-                          timeout=120, check=False)  # fmt: skip
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 def tiny(out: Path, **words: Any) -> Path:

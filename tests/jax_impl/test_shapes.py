@@ -33,6 +33,13 @@ for (mesh, model), phase, attention, loop in product(MESHES, *(CHOICES[w] for w 
 def test_every_array_has_the_shape_that_its_annotation_names() -> None:
     """In a process of its own: the import hook must come before the twin's import."""
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run([sys.executable, "-c", TRACE], env=environment, cwd=Path(__file__).parents[2],
-                          capture_output=True, text=True, timeout=120, check=False)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", TRACE],
+        env=environment,
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-3000:]

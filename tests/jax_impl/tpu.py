@@ -33,8 +33,9 @@ needs_libtpu = pytest.mark.skipif(find_spec("libtpu") is None, reason="libtpu is
 
 def run(*command: str) -> None:
     """Python with these arguments; the test fails with what it said."""
-    done = subprocess.run([sys.executable, *command], env=ENVIRONMENT, capture_output=True, text=True, timeout=300,
-                          check=False)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, *command], env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stderr[-3000:]
 
 

@@ -71,9 +71,13 @@ def join_laws(*, q: Both, k: Both, v: Both) -> tuple[Law, ...]:
     """SDPA beside dp or pp: in prefill q is made whole over cp, too, in decode the cache."""
     tp, both = "all-gather@tp", "all-gather@cp,tp"
     rows = (
-        ("q", both, q[0], None), ("k", tp, k[0], None), ("v", tp, v[0], None),
-        ("q", tp, None, q[1]), ("k", both, None, k[1]), ("v", both, None, v[1]),
-    )  # fmt: skip
+        ("q", both, q[0], None),
+        ("k", tp, k[0], None),
+        ("v", tp, v[0], None),
+        ("q", tp, None, q[1]),
+        ("k", both, None, k[1]),
+        ("v", both, None, v[1]),
+    )
     return (
         *(
             Law(CORE, kind, "layer", prefill, decode, programs=(SDPA,), what=what, finding=True, note=JOINED)

@@ -79,9 +79,10 @@ def _heading(setting: Setting) -> str:
     off = f", {' and '.join(setting.off)} whole" if setting.off else ""
     model = "" if setting.model.name == "dense" else f", model: {setting.model.name}"
     compiler = "by libtpu for v5e:2x4" if setting.backend == "tpu" else "by XLA for 8 CPU devices"
-    once = f"{setting.layers} times" if setting.ticks == 1 else (
-        f"{setting.layers} layers · {setting.ticks} ticks = {setting.passes('layer')} times, a tick’s {setting.ticks}"
-    )  # fmt: skip
+    once = f"{setting.layers} times"
+    if setting.ticks > 1:
+        times = setting.passes("layer")
+        once = f"{setting.layers} layers · {setting.ticks} ticks = {times} times, a tick’s {setting.ticks}"
     return (
         f"**`{setting.mesh}`**, {rules}{off}{model}, B = {setting.batch}, S = {setting.seq}. Compiled {compiler}. "
         f"In a step a layer’s rows run {once}."

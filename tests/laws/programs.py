@@ -52,8 +52,16 @@ def compile_jobs(jobs: Sequence[Job], out: Path) -> Mapping[str, Path]:
     for folder, job in job_of.items():
         folder.mkdir()
         (folder / "case.json").write_text(job.case.to_json())
-        describe(folder, "meshes", job.arm, "compare/compile", "tests/laws/lowering.py", "tests/laws/compiling.py",
-                 arm=job.arm, backend=job.backend)  # fmt: skip
+        describe(
+            folder,
+            "meshes",
+            job.arm,
+            "compare/compile",
+            "tests/laws/lowering.py",
+            "tests/laws/compiling.py",
+            arm=job.arm,
+            backend=job.backend,
+        )
 
     def make(missing: Sequence[Path]) -> None:
         for arm in dict.fromkeys(job_of[folder].arm for folder in missing):

@@ -50,8 +50,9 @@ def case(mesh: str, model: str, phase: str, way: str) -> Case:
 @pytest.fixture(scope="module")
 def folders(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     asked = [item.callspec.params for item in request.session.items if item.path == request.path]
-    jobs = [Job("jax_impl", case(each["mesh"], each["model"], each["phase"], way), "tpu")
-            for each in asked for way in WAYS]  # fmt: skip
+    jobs = [
+        Job("jax_impl", case(each["mesh"], each["model"], each["phase"], way), "tpu") for each in asked for way in WAYS
+    ]
     return compile_jobs(jobs, tmp_path_factory.mktemp("typed"))
 
 
@@ -60,23 +61,27 @@ def dense(wanted: Case) -> Found:
     rows, tp = wanted.batch // wanted.mesh.dp, wanted.mesh.tp
     tokens = rows * (wanted.seq if wanted.phase == "prefill" else 1)
     stream, layers = tokens * wanted.model.embed * BF16, wanted.model.layers
-    return Counter({
-        ("embed", "all-reduce@tp", stream): 1,
-        ("layer.attention.out", "all-reduce@tp", stream): layers,
-        ("layer.mlp.down", "all-reduce@tp", stream): layers,
-        ("sample", "all-gather@tp", tp * rows * BF16): 1,
-        ("sample", "all-gather@tp", tp * rows * ID): 1,
-    })  # fmt: skip
+    return Counter(
+        {
+            ("embed", "all-reduce@tp", stream): 1,
+            ("layer.attention.out", "all-reduce@tp", stream): layers,
+            ("layer.mlp.down", "all-reduce@tp", stream): layers,
+            ("sample", "all-gather@tp", tp * rows * BF16): 1,
+            ("sample", "all-gather@tp", tp * rows * ID): 1,
+        }
+    )
 
 
 def widened(found: Found, wanted: Case) -> Found:
     """What is found of pinned arrays, with each sum that `jnp.sum` makes over `tp` in float32."""
     last = wanted.phase == "prefill" and "head"  # the masked sum of the last tokens of a split stream
     in_float32 = {scope for scope in (wanted.model.experts and "layer.moe.combine", last) if scope}
-    return Counter({
-        (scope, kind, size // BF16 * F32 if scope in in_float32 and kind in SUMS else size): count
-        for (scope, kind, size), count in found.items()
-    })  # fmt: skip
+    return Counter(
+        {
+            (scope, kind, size // BF16 * F32 if scope in in_float32 and kind in SUMS else size): count
+            for (scope, kind, size), count in found.items()
+        }
+    )
 
 
 @pytest.mark.parametrize(("mesh", "model", "phase"), ROWS)
@@ -104,8 +109,12 @@ def sum_wire(wanted: Case, folder: Path) -> tuple[int, int]:
     about = read_json(folder / "about.json")
     assert not any(about["compile_options"]["allow_spmd_sharding_propagation_to_output"])
     made = ProgramResult(
-        arm="jax", phase=wanted.phase, cell="tpu+typed", status="ok", about=About.from_json(about),
+        arm="jax",
+        phase=wanted.phase,
+        cell="tpu+typed",
+        status="ok",
+        about=About.from_json(about),
         hlo=read_text(folder),
-    )  # fmt: skip
+    )
     cell = judge_program(wanted, made)
     return sum_totals(cell.judgement, cell.contract).wire_bytes, sum(row.step_wire_bytes for row in cell.contract)

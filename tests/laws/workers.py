@@ -41,8 +41,13 @@ def run(module: str, *words: str, folders: Sequence[Path]) -> None:
     for death in range(1, MAX_DEATHS + 1):
         done = subprocess.run(
             [sys.executable, "-m", module, *words, *left],
-            cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
-        )  # fmt: skip
+            cwd=ROOT,
+            env=ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
         done_folders = set(done.stdout.splitlines())
         left = [folder for folder in left if folder not in done_folders]
         if not left:

@@ -66,12 +66,24 @@ def test_a_case_of_experts_survives_json(capacity):
 
 
 def test_different_cases_have_different_names():
-    cases = [Case.read("tp8"), Case.read("tp8", loop="unrolled"), Case.read("tp8", seq=2048), Case.read("tp4pp2"),
-             Case.read("tp4pp2", microbatches=2), Case.read("tp8@v6e:2x4"), Case.read("tp8-vocab-whole.toml"),
-             Case.read("tp8", phases=("decode",)), Case.read("tp8", model_name="llama-3.2-1b"),
-             Case.read("dp8tp2-data-close.toml"), Case.read("dp8tp2@v6e:4x4"), Case.read("tp8+sp"),
-             Case.read("ep2tp4", **MIXTRAL), Case.read("ep2tp4", **MIXTRAL, capacity=2.0),
-             Case.read("ep2tp4", **MIXTRAL, capacity=None), Case.read("cp2tp4")]  # fmt: skip
+    cases = [
+        Case.read("tp8"),
+        Case.read("tp8", loop="unrolled"),
+        Case.read("tp8", seq=2048),
+        Case.read("tp4pp2"),
+        Case.read("tp4pp2", microbatches=2),
+        Case.read("tp8@v6e:2x4"),
+        Case.read("tp8-vocab-whole.toml"),
+        Case.read("tp8", phases=("decode",)),
+        Case.read("tp8", model_name="llama-3.2-1b"),
+        Case.read("dp8tp2-data-close.toml"),
+        Case.read("dp8tp2@v6e:4x4"),
+        Case.read("tp8+sp"),
+        Case.read("ep2tp4", **MIXTRAL),
+        Case.read("ep2tp4", **MIXTRAL, capacity=2.0),
+        Case.read("ep2tp4", **MIXTRAL, capacity=None),
+        Case.read("cp2tp4"),
+    ]
     assert len({case.name for case in cases}) == len(cases)
 
 

@@ -14,9 +14,16 @@ from meshes.models import LARGEST, MODELS, Model
 from meshes.process.errors import MeshError
 
 CONFIG = {
-    "model_type": "llama", "vocab_size": 512, "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 4,
-    "num_attention_heads": 8, "num_key_value_heads": 8, "rms_norm_eps": 1e-5, "rope_theta": 1e4,
-}  # fmt: skip
+    "model_type": "llama",
+    "vocab_size": 512,
+    "hidden_size": 128,
+    "intermediate_size": 256,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 8,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 1e4,
+}
 TINY = MODELS["tiny"].to_dict()
 
 
@@ -50,9 +57,18 @@ def test_a_model_s_name_is_a_plain_file_name(name):
         Model.from_dict(TINY | {"name": name})
 
 
-@pytest.mark.parametrize("changed", [{"norm_eps": "x"}, {"rope_theta": -1}, {"rope_theta": None}, {"rope_scaling": 3},
-                                     {"rope_scaling": {"factor": 1}}, {"experts": 2, "experts_per_token": 3},
-                                     {"layers": 2**14, "experts": 2**14}])  # fmt: skip
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"norm_eps": "x"},
+        {"rope_theta": -1},
+        {"rope_theta": None},
+        {"rope_scaling": 3},
+        {"rope_scaling": {"factor": 1}},
+        {"experts": 2, "experts_per_token": 3},
+        {"layers": 2**14, "experts": 2**14},
+    ],
+)
 def test_a_model_of_other_nonsense_is_none(changed):
     with pytest.raises(MeshError):
         Case.from_dict(Case.read("tp8", model_name="tiny").to_dict() | {"model": TINY | changed})

@@ -36,9 +36,15 @@ class Setting:
     def case(self, phase: str, *, partitioner: str = "native") -> Case:
         """Attention is einsum in both arms, so that no difference between arms hides the planted one."""
         return Case.read(
-            self.mesh, shapes=self.model, batch=self.batch, seq=self.seq, phases=(phase,), attention="einsum",
-            partitioner=partitioner, style=self.style,
-        )  # fmt: skip
+            self.mesh,
+            shapes=self.model,
+            batch=self.batch,
+            seq=self.seq,
+            phases=(phase,),
+            attention="einsum",
+            partitioner=partitioner,
+            style=self.style,
+        )
 
     def case_of_others(self, phase: str) -> Case:
         """Of the arms in which nothing is planted: in the style that all of them offer on every mesh."""
@@ -46,30 +52,39 @@ class Setting:
 
 
 DP_TP = Setting(
-    name="dp2tp4", mesh="dp2tp4",
+    name="dp2tp4",
+    mesh="dp2tp4",
     numbers="4 sequences of 128 tokens a device (decode: 1 token, a cache of 256 places)",
-)  # fmt: skip
+)
 DP_TP_SP = Setting(
     name="dp2tp4+sp",
     mesh="dp2tp4+sp",
     numbers="the same, and tp splits the stream: 32 of its 128 tokens a device",
 )
 TP_PP = Setting(
-    name="tp4pp2", mesh="tp4pp2", model=replace(DENSE, name="small-4", layers=4),
+    name="tp4pp2",
+    mesh="tp4pp2",
+    model=replace(DENSE, name="small-4", layers=4),
     numbers="4 layers, 2 a stage; 4 microbatches of 2 sequences of 128 tokens, so 5 ticks",
-)  # fmt: skip
+)
 CP_TP = Setting(
-    name="cp2tp4", mesh="cp2tp4",
+    name="cp2tp4",
+    mesh="cp2tp4",
     numbers="8 sequences, 64 of 128 tokens a device (decode: 1 token, 128 of 256 places)",
-)  # fmt: skip
+)
 EP_TP = Setting(
-    name="ep4tp2", mesh="ep4tp2", model=EXPERTS,
+    name="ep4tp2",
+    mesh="ep4tp2",
+    model=EXPERTS,
     numbers="2 sequences of 128 tokens a device, 8 experts with C = ⌈1.25·2·128/8⌉ = 40 places",
-)  # fmt: skip
+)
 LLAMA_1B = Setting(
-    name="llama-3.2-1b", mesh="dp2tp4", model=model("llama-3.2-1b"), seq=512,
+    name="llama-3.2-1b",
+    mesh="dp2tp4",
+    model=model("llama-3.2-1b"),
+    seq=512,
     numbers="16 layers, D = 2048, ffn 8192, 32 heads of 64, vocabulary 128,256; 4 sequences of 512 tokens a device",
-)  # fmt: skip
+)
 SETTINGS = (DP_TP, DP_TP_SP, TP_PP, CP_TP, EP_TP, LLAMA_1B)
 
 

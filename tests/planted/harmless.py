@@ -9,9 +9,13 @@ def _harmless(
     name: str, what: str, *, setting: Setting = DP_TP, phase: str = "prefill", **sites: tuple[str, str, str]
 ) -> Defect:
     return Defect(
-        name=name, chapter="Harmless", what=what, setting=setting, phase=phase,
+        name=name,
+        chapter="Harmless",
+        what=what,
+        setting=setting,
+        phase=phase,
         sites={arm: Site(*words) for arm, words in sites.items()},
-    )  # fmt: skip
+    )
 
 
 DEFECTS = (

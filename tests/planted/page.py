@@ -44,11 +44,15 @@ def _settings() -> Iterator[str]:
         model = setting.model
         yield (
             f"* **{setting.name}** on `{setting.mesh}`: {setting.numbers}"
-            + ("" if model.name.startswith("llama") else f"; embed {model.embed}, {_feed_forward(setting.model)}, "
-               f"{model.heads} heads and {model.kv_heads} KV heads of {model.head_dim}, vocabulary {model.vocab}, "
-               f"{model.layers} layers, 2 bytes an element")
+            + (
+                ""
+                if model.name.startswith("llama")
+                else f"; embed {model.embed}, {_feed_forward(setting.model)}, "
+                f"{model.heads} heads and {model.kv_heads} KV heads of {model.head_dim}, vocabulary {model.vocab}, "
+                f"{model.layers} layers, 2 bytes an element"
+            )
             + "."
-        )  # fmt: skip
+        )
     yield ""
 
 

@@ -152,5 +152,8 @@ def list_unserved(cell: JudgedProgram) -> dict[str, int]:
     """`scope kind@axes` of each row of the contract that is not served as a whole -> bytes."""
     assert cell.judgement is not None
     left = zip(cell.contract, cell.judgement.served_bytes, strict=True)
-    return {f"{row.scope} {row.kind}@{row.axes}": row.step_wire_bytes - served
-            for row, served in left if served < row.step_wire_bytes}  # fmt: skip
+    return {
+        f"{row.scope} {row.kind}@{row.axes}": row.step_wire_bytes - served
+        for row, served in left
+        if served < row.step_wire_bytes
+    }

@@ -120,8 +120,11 @@ def test_the_report_names_the_line_among_its_first_three_differences(defect: Def
 def test_a_harmless_change_makes_no_difference(defect: Defect, arm: str, program: Made) -> None:
     job = Job.of(defect, arm)
     cells = {"as it is": program(job.base), "changed": program(job)}
-    assert not [entry for entry in find_differences({name: rows_of(cell) for name, cell in cells.items()}, controls={})
-                if entry.excess_bytes]  # fmt: skip
+    assert not [
+        entry
+        for entry in find_differences({name: rows_of(cell) for name, cell in cells.items()}, controls={})
+        if entry.excess_bytes
+    ]
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,9 @@ def test_the_data_are_of_the_combinations_that_the_file_asks_for(tmp_path: Path)
     save_data(study, runs)
     data = tmp_path / "data"
     assert query_runs("select run, mesh from runs order by run", data).fetchall() == [
-        ("tiny-dp2tp4", "dp2tp4"), ("tiny-tp8", "tp8"),
-    ]  # fmt: skip
+        ("tiny-dp2tp4", "dp2tp4"),
+        ("tiny-tp8", "tp8"),
+    ]
     sql = "select study_group, mesh, status, run, process_s, disk_bytes > 100 from cases order by all"
     assert query_runs(sql, data).fetchall() == [
         ("both", "dp2tp4", "done", "tiny-dp2tp4", 4.0, True),
@@ -134,9 +135,12 @@ def test_a_trace_ships_packed_with_its_workload_card_and_program(tmp_path: Path)
     (folder,) = (tmp_path / "traces").iterdir()
     assert folder.name == "llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4-jax-decode-tpu"
     assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()) == [
-        "gzip/host0.trace.json.gz", f"{folder.name}.yaml", "program/case.json",
-        "program/jax/decode/tpu/about.json", "program/jax/decode/tpu/optimized.hlo.gz",
-    ]  # fmt: skip
+        "gzip/host0.trace.json.gz",
+        f"{folder.name}.yaml",
+        "program/case.json",
+        "program/jax/decode/tpu/about.json",
+        "program/jax/decode/tpu/optimized.hlo.gz",
+    ]
     (tmp_path / "study.toml").write_text(TRACE.replace("example", "another"))
     with pytest.raises(StudyError, match="no run is named another, of which a trace is asked for"):
         save_traces(read_study(tmp_path / "study.toml"), runs)

@@ -41,16 +41,33 @@ def test_a_group_is_a_sweep_for_each_batch_and_sequence(tmp_path: Path) -> None:
     assert (study.title, study.folder) == ("Two models", tmp_path)
     commands = {command.folder: command.options for command in sweep_commands(study)}
     assert list(commands) == [
-        "dense-plans-8-chips/b1-s1024", "dense-plans-8-chips/b8-s1024", "one-long-prompt/b1-s1024",
+        "dense-plans-8-chips/b1-s1024",
+        "dense-plans-8-chips/b8-s1024",
+        "one-long-prompt/b1-s1024",
         "one-long-prompt/b1-s32768",
-    ]  # fmt: skip
+    ]
     assert commands["dense-plans-8-chips/b8-s1024"] == (
-        "--models", "qwen3-4b,phi-4", "--meshes", "tp8@v6e:2x4,dp2tp4@v5e:2x4", "--batch", "8", "--seq", "1024",
-        "--controls", "attention", "--phases", "prefill,decode",
-    )  # fmt: skip
+        "--models",
+        "qwen3-4b,phi-4",
+        "--meshes",
+        "tp8@v6e:2x4,dp2tp4@v5e:2x4",
+        "--batch",
+        "8",
+        "--seq",
+        "1024",
+        "--controls",
+        "attention",
+        "--phases",
+        "prefill,decode",
+    )
     assert commands["one-long-prompt/b1-s32768"][-6:] == (
-        "--controls", "none", "--phases", "decode", "--witness", "hf-torchxla,tunix",
-    )  # fmt: skip
+        "--controls",
+        "none",
+        "--phases",
+        "decode",
+        "--witness",
+        "hf-torchxla,tunix",
+    )
 
 
 def test_a_control_is_a_word_that_the_sweep_knows_and_the_study_does_not(tmp_path: Path) -> None:
@@ -71,7 +88,7 @@ def test_one_group_is_chosen_by_its_name(tmp_path: Path) -> None:
         ("", "has no [[group]] with name, models and meshes"),
         ("group = 3", "has no [[group]]"),
         ("chips = 8\n" + WORDS, "has chips; known are title, topology, controls, witnesses, phases, batch, seq"),
-        (WORDS.replace("models = [\"qwen3-4b\"]", ""), "group 2 has no models"),
+        (WORDS.replace('models = ["qwen3-4b"]', ""), "group 2 has no models"),
         (WORDS.replace("batch = [1, 8]", "batch = [0]"), "group 1: batch is [0]; write whole numbers, like [1, 8]"),
         (WORDS.replace("batch = [1, 8]", "batch = [true]"), "group 1: batch is [True]"),
         (WORDS.replace("seq = [1024, 32768]", 'seq = "long"'), "group 2: seq is 'long'"),
@@ -81,7 +98,7 @@ def test_one_group_is_chosen_by_its_name(tmp_path: Path) -> None:
         (WORDS.replace("controls = []", "contols = []"), "group 2 has contols; known are"),
         ('title = "', "is not TOML"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_read_is_said_in_one_line(words: str, said: str, tmp_path: Path) -> None:
     path = study_file(tmp_path, words)
     with pytest.raises(StudyError) as refused:

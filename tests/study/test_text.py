@@ -12,10 +12,14 @@ from docs.study.build.page import make_page
 from docs.study.build.text import Text, render_text
 
 MOVES = make_answer(
-    "moves", ("mesh", "phase", "wire_bytes", "step_ns"),
-    [("tp8", "prefill", 7_633_633_616, 85_170_620.0), ("tp8", "decode", 7_455_056, 3_202_068.0),
-     ("dp2tp4", "decode", 3_194_952, None)],
-)  # fmt: skip
+    "moves",
+    ("mesh", "phase", "wire_bytes", "step_ns"),
+    [
+        ("tp8", "prefill", 7_633_633_616, 85_170_620.0),
+        ("tp8", "decode", 7_455_056, 3_202_068.0),
+        ("dp2tp4", "decode", 3_194_952, None),
+    ],
+)
 
 DOT = Picture(name="moves", caption="What moves", png=b"", svg=b"<svg/>")
 
@@ -23,9 +27,13 @@ DOT = Picture(name="moves", caption="What moves", png=b"", svg=b"<svg/>")
 def fill_in(template: str, answers: Sequence[Answer] = (MOVES,)) -> str:
     by_name = {answer.query: answer for answer in answers}
     text = Text(
-        answers=by_name.__getitem__, sql=lambda name: f"-- {name}\nSELECT 1", names=("moves",), draw=lambda name: DOT,
-        own=("moves",), data="docs/study/data",
-    )  # fmt: skip
+        answers=by_name.__getitem__,
+        sql=lambda name: f"-- {name}\nSELECT 1",
+        names=("moves",),
+        draw=lambda name: DOT,
+        own=("moves",),
+        data="docs/study/data",
+    )
     return render_text(template, text)
 
 
@@ -62,7 +70,7 @@ def test_rows_are_chosen_by_value_by_list_and_by_size():
         ('{{ "%d" | format("x") }}', "the text cannot be filled in, line 1: %d format"),
         ("{{ range(10**9) | list }}", "the text cannot be filled in, line 1: Range too big"),
     ],
-)  # fmt: skip
+)
 def test_what_the_data_do_not_give_is_an_error(template, said):
     with pytest.raises(StudyError) as refused:
         fill_in(template)

@@ -15,21 +15,39 @@ from tests.surprises.programs import EXAMPLES
 
 ROOT = EXAMPLES.parents[1]
 TORCH = (
-    "fsdp", "mended_pytorch", "pytorch_all_gather", "pytorch_matmul", "pytorch_sharding_spec", "pytorch_whole_weights",
-    "gradient_every_step", "gradient_not_split", "mended_pytorch_linear",
-)  # fmt: skip
+    "fsdp",
+    "mended_pytorch",
+    "pytorch_all_gather",
+    "pytorch_matmul",
+    "pytorch_sharding_spec",
+    "pytorch_whole_weights",
+    "gradient_every_step",
+    "gradient_not_split",
+    "mended_pytorch_linear",
+)
 TORCHAX = ("pytorch_matmul_torchax",)
 QUIET = {
-    "JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-    "TPU_WORKER_HOSTNAMES": "localhost", "TPU_ACCELERATOR_TYPE": "v5litepod-8",
-}  # fmt: skip
+    "JAX_PLATFORMS": "cpu",
+    "TPU_SKIP_MDS_QUERY": "1",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-8",
+}
 
 
 def compile_examples(out: Path) -> Mapping[str, Table]:
     """`reshard.surprising` -> its table; without torchax, none of its examples."""
     torchax = TORCHAX if find_spec("torchax") else ()
-    describe(out, "docs/surprises", "compare/diff/own", "compare/user_program", "compare/compile", "compare/hlo",
-             "tests/surprises/programs.py", torchax=torchax)  # fmt: skip
+    describe(
+        out,
+        "docs/surprises",
+        "compare/diff/own",
+        "compare/user_program",
+        "compare/compile",
+        "compare/hlo",
+        "tests/surprises/programs.py",
+        torchax=torchax,
+    )
     fill([out], lambda folders: _make(out, torchax), results=("*.hlo", "*.axes"))
     return {
         file.stem: collectives(file, axes=json.loads((out / f"{file.stem.partition('.')[0]}.axes").read_text()))

@@ -92,9 +92,15 @@ TOKENS = ((64, 256), ("dp", None))
 LESSONS = [
     ("docs/gallery/sample-top.html", sampled, best_of_each_part, LOGITS, LOGITS, ()),
     ("docs/gallery/sort-rows.html", descending, ascending_negated, SCORES, SCORES, ("dp", "tp")),
-    ("docs/surprises/fused_projections.py", halves, halves_apart, [TOKENS, ((256, 4096), (None, "tp"))],
-     [TOKENS, ((256, 2, 2048), (None, None, "tp"))], ("dp", "tp")),
-]  # fmt: skip
+    (
+        "docs/surprises/fused_projections.py",
+        halves,
+        halves_apart,
+        [TOKENS, ((256, 4096), (None, "tp"))],
+        [TOKENS, ((256, 2, 2048), (None, None, "tp"))],
+        ("dp", "tp"),
+    ),
+]
 
 
 @pytest.mark.parametrize(("lesson", "surprising", "instead", "arrays", "arrays_instead", "out"), LESSONS)

@@ -270,8 +270,11 @@ def test_a_cache_that_is_written_by_index_and_then_read_is_copied_whole_in_every
     copies = {which: list_loop_copies((folder / f"cache.{which}.hlo").read_text()) for which in loops}
     copied_whole = {which: [shape for shape in shapes if shape.startswith("4,")] for which, shapes in copies.items()}
     assert copied_whole == {
-        "surprising": ["4,8,1024,256"] * 2, "instead": [], "instead_heads": [], "instead_one_head": [],
-    }  # fmt: skip
+        "surprising": ["4,8,1024,256"] * 2,
+        "instead": [],
+        "instead_heads": [],
+        "instead_one_head": [],
+    }
     assert copies["instead"].count("1,8,1024,256") == 1
     assert " while(" not in (folder / "cache.instead_unrolled.hlo").read_text()
 
@@ -281,8 +284,10 @@ def test_a_sampler_gathers_at_the_pin_and_at_the_top_k(tables):
 
 
 def test_weights_come_out_of_the_first_step_as_the_optimizer_is_split(folder):
-    results = {which: _entry(folder, f"optimizer_state.{which}").rpartition("->")[2] for which in
-               ("surprising_first_step", "instead")}  # fmt: skip
+    results = {
+        which: _entry(folder, f"optimizer_state.{which}").rpartition("->")[2]
+        for which in ("surprising_first_step", "instead")
+    }
     shapes = {which: re.findall(r"bf16\[([\d,]+)\]", each) for which, each in results.items()}
     assert shapes == {"surprising_first_step": ["512,256", "512,256"], "instead": ["1024,1024", "512,256"]}
 

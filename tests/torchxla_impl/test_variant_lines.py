@@ -17,8 +17,15 @@ def test_attention_written_as_the_lines_say_is_the_call_that_they_replace(name, 
     expected = functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
     mask = torch.ones(SEQ, SEQ, dtype=torch.bool).tril()
     names = {
-        "torch": torch, "F": functional, "q": q, "k": k, "v": v, "mask": mask, "kv_heads": KV_HEADS,
-        "groups": HEADS // KV_HEADS, "ways": ways,
-    }  # fmt: skip
+        "torch": torch,
+        "F": functional,
+        "q": q,
+        "k": k,
+        "v": v,
+        "mask": mask,
+        "kv_heads": KV_HEADS,
+        "groups": HEADS // KV_HEADS,
+        "ways": ways,
+    }
     exec(VARIANTS[name].code["torchxla"].replace("…", "is_causal=True, enable_gqa=True"), names)
     torch.testing.assert_close(names["mixed"], expected)

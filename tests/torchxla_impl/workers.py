@@ -44,8 +44,9 @@ class Program:
 
 
 def run(command: Sequence[str], *, environment: Mapping[str, str] = ENVIRONMENT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *command], env=environment, cwd=ROOT, capture_output=True, text=True,
-                          timeout=600, check=False)  # fmt: skip
+    return subprocess.run(
+        [sys.executable, *command], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
+    )
 
 
 def script(name: str, *arguments: str) -> str:

@@ -41,8 +41,19 @@ def score(arm: str, folder: Path, *, mesh: str, **words: Any) -> dict[str, np.nd
 def answer_prompt(arm: str, checkpoint: Path, *, mesh: str, prompt: str) -> dict[str, Any]:
     """The answer to a prompt in words, by the command line."""
     printed = io.StringIO()
-    argv = ["--checkpoint", str(checkpoint), "--prompt", prompt, "--mesh", mesh, "--dtype", "f32", "--json",
-            "--max-new-tokens", str(NEW_TOKENS)]  # fmt: skip
+    argv = [
+        "--checkpoint",
+        str(checkpoint),
+        "--prompt",
+        prompt,
+        "--mesh",
+        mesh,
+        "--dtype",
+        "f32",
+        "--json",
+        "--max-new-tokens",
+        str(NEW_TOKENS),
+    ]
     with redirect_stdout(printed):
         status = import_module(f"{arm}.generate").main(argv)
     assert status == 0, status

@@ -97,8 +97,14 @@ class Answers:
 
         def make(missing: Sequence[Path]) -> None:
             asked = [cases[folders.index(folder)] for folder in missing]
-            run(sys.executable, str(Path(__file__).with_name("answers.py")), arm, str(reference), str(out / "answers"),
-                json.dumps(asked))  # fmt: skip
+            run(
+                sys.executable,
+                str(Path(__file__).with_name("answers.py")),
+                arm,
+                str(reference),
+                str(out / "answers"),
+                json.dumps(asked),
+            )
             for number, folder in enumerate(missing):
                 for path in (out / "answers").glob(f"{number}.*"):
                     path.rename(folder / f"answer{path.suffix}")

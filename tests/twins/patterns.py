@@ -17,9 +17,18 @@ from compare.gallery.lesson_types.lesson import Lesson
 from compare.gallery.lessons import LESSONS
 
 FILES = (
-    "moves", "matmuls", "pieces", "lookups", "attention", "caches", "weights", "shapes", "streams", "blocks",
+    "moves",
+    "matmuls",
+    "pieces",
+    "lookups",
+    "attention",
+    "caches",
+    "weights",
+    "shapes",
+    "streams",
+    "blocks",
     "partitioner",
-)  # fmt: skip
+)
 SMALL = {"V": 320, "T": 64, "D": 128, "F": 256, "G": 768}
 """Of letters whose size no pattern knows."""
 
@@ -31,8 +40,9 @@ def inputs(lesson: Lesson) -> dict[str, np.ndarray[Any, Any]]:
     for name, dims in lesson.takes.items():
         shape = tuple(SMALL.get(dim) or (int(dim) if dim.isdigit() else lesson.sizes[dim]) for dim in dims.split())
         drawn, dtype = {
-            "s32": (rng.integers(0, 300, shape), "int32"), "s8": (rng.integers(-100, 100, shape), "int8"),
-        }.get(lesson.dtype(name), (rng.standard_normal(shape) * 0.05, "float32"))  # fmt: skip
+            "s32": (rng.integers(0, 300, shape), "int32"),
+            "s8": (rng.integers(-100, 100, shape), "int8"),
+        }.get(lesson.dtype(name), (rng.standard_normal(shape) * 0.05, "float32"))
         arrays[name] = np.asarray(drawn, dtype)
     return arrays
 
@@ -80,9 +90,12 @@ def by_torchxla(lesson: Lesson) -> np.ndarray[Any, Any]:
         data = torch.from_numpy(x).to(torch_xla.device())
         xs.mark_sharding(data, mesh, pattern.takes[name])
         given.append(data * 1)  # a tensor with data has one mark for good; what is computed can be pinned anew
-    return joined([
-        pin(result, *dims).cpu().numpy() for result, dims in zip(results_of(pattern, given), pattern.gives, strict=True)
-    ])  # fmt: skip
+    return joined(
+        [
+            pin(result, *dims).cpu().numpy()
+            for result, dims in zip(results_of(pattern, given), pattern.gives, strict=True)
+        ]
+    )
 
 
 def main(arm: str, out: str, devices: str) -> None:

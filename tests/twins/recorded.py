@@ -47,10 +47,13 @@ class ProfileRecord:
         ]
         with_stats = [(event, dict(event.stats)) for event in events]
         steps = sorted(
-            (Step(event.name, stats["step_num"], event.start_ns, event.end_ns)
-             for event, stats in with_stats if "step_num" in stats),
+            (
+                Step(event.name, stats["step_num"], event.start_ns, event.end_ns)
+                for event, stats in with_stats
+                if "step_num" in stats
+            ),
             key=lambda step: step.start_ns,
-        )  # fmt: skip
+        )
         counted: list[Counter[tuple[str, int | None]]] = [Counter() for _ in steps]
         outside = 0
         for event, stats in with_stats:
@@ -85,8 +88,20 @@ def check_about(about: dict[str, Any], *, arm: str, phase: str, runtime: str) ->
     }
     assert (about["arm"], about["phase"]) == (arm, phase)
     assert {"import", "compile", "load", "warm up", "record", "write"} == set(about["seconds"])
-    keys = {"arm", "phase", "versions", "partitioner", "loop", "attention", "style", "compile_options", "parameters",
-            "outputs", "executed", "seconds"}  # fmt: skip
+    keys = {
+        "arm",
+        "phase",
+        "versions",
+        "partitioner",
+        "loop",
+        "attention",
+        "style",
+        "compile_options",
+        "parameters",
+        "outputs",
+        "executed",
+        "seconds",
+    }
     assert set(about) == keys | ({"cache"} if phase == "decode" else set())
 
 

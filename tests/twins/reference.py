@@ -21,9 +21,14 @@ TEXT = (Path(__file__).parents[2] / "LICENSE").read_text(encoding="utf-8")
 PROMPT = "The quick brown fox jumps over the lazy dog, and the License shall be governed by the laws of"
 
 _COMMON = {
-    "vocab_size": VOCAB, "num_hidden_layers": 4, "max_position_embeddings": 4096, "initializer_range": 0.1,
-    "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 1,
-}  # fmt: skip
+    "vocab_size": VOCAB,
+    "num_hidden_layers": 4,
+    "max_position_embeddings": 4096,
+    "initializer_range": 0.1,
+    "bos_token_id": 0,
+    "eos_token_id": 1,
+    "pad_token_id": 1,
+}
 _DENSE = {"hidden_size": 128, "intermediate_size": 256, "num_attention_heads": 16}
 _EXPERTS = {"hidden_size": 64, "num_attention_heads": 16, "num_experts_per_tok": 2}
 
@@ -95,9 +100,12 @@ def text_answer(net: Any, words: Tokenizer) -> dict[str, Any]:
     """What `generate` of transformers says behind `PROMPT`."""
     ids = words.encode(PROMPT).ids
     generated = net.generate(
-        torch.tensor([ids]), max_new_tokens=NEW_TOKENS, do_sample=False, output_scores=True,
+        torch.tensor([ids]),
+        max_new_tokens=NEW_TOKENS,
+        do_sample=False,
+        output_scores=True,
         return_dict_in_generate=True,
-    )  # fmt: skip
+    )
     tokens = generated.sequences[0].tolist()
     text = words.decode(tokens).removeprefix(words.decode(ids))
     leads = [

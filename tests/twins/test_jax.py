@@ -56,8 +56,15 @@ def answers(request: pytest.FixtureRequest, reference: Path, tmp_path_factory: p
         pytest.skip("jax is not installed")
     for family in {words["family"] for words in ORBAX}:
         if not (reference / family / "orbax").exists():
-            run(sys.executable, "-m", "jax_impl.convert", "--checkpoint", str(reference / family / "checkpoint"),
-                "--out", str(reference / family / "orbax"))  # fmt: skip
+            run(
+                sys.executable,
+                "-m",
+                "jax_impl.convert",
+                "--checkpoint",
+                str(reference / family / "checkpoint"),
+                "--out",
+                str(reference / family / "orbax"),
+            )
     out = tmp_path_factory.mktemp("jax")
     return Answers.of("jax_impl", list_cases(request), reference=reference, out=out)
 

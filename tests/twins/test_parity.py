@@ -129,8 +129,9 @@ BOTH = sorted(files(JAX) & files(TORCH))
 
 
 def test_files_of_one_twin_alone_have_a_reason():
-    lone = {f"{arm.name}/{file}" for arm, names in ((JAX, files(JAX)), (TORCH, files(TORCH)))
-            for file in names - set(BOTH)}  # fmt: skip
+    lone = {
+        f"{arm.name}/{file}" for arm, names in ((JAX, files(JAX)), (TORCH, files(TORCH))) for file in names - set(BOTH)
+    }
     assert lone == set(LONE_FILES)
 
 

@@ -44,9 +44,12 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def compute(arm: str, devices: int, folders: Sequence[Path]) -> None:
     subprocess.run(
         [sys.executable, "-m", "tests.twins.patterns", arm, str(folders[0] / "values.npz"), str(devices)],
-        cwd=ROOT, check=True, capture_output=True, timeout=600,
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        timeout=600,
         env=quick_environment() | {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(devices)},
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.slow

@@ -35,13 +35,17 @@ EXPECTED = {"jax": SUMS, "torchxla": [*ATTENTION, *SUMS]}
 def test_a_plain_layer_has_the_collectives_of_the_twins_layer(arm: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, Path(__file__).with_name("plain_layers.py"), arm],
-        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     plain = json.loads(done.stdout.splitlines()[-1])
     assert plain == EXPECTED[arm]
-    twin = run("dp2tp4@v5e:2x4", model="tiny", phases=("prefill",), arms=arm, controls="none", batch=8, seq=128,
-               out=tmp_path).table("collectives")  # fmt: skip
+    twin = run(
+        "dp2tp4@v5e:2x4", model="tiny", phases=("prefill",), arms=arm, controls="none", batch=8, seq=128, out=tmp_path
+    ).table("collectives")
     layers = twin[twin["scope"].str.startswith("layer.") & twin["cell"].eq("tpu")]
     assert (layers["executions"] == 4).all()
     rows = layers[["kind", "axes", "payload_bytes"]].values.tolist()

@@ -26,8 +26,19 @@ def arm(request: pytest.FixtureRequest) -> str:
 
 
 def run_worker(arm: str, checkpoint: Path, *, mesh: str = "tp2", prompt: str = "The License") -> tuple[str, ...]:
-    return (sys.executable, "-m", f"{arm}.generate", "--checkpoint", str(checkpoint), "--prompt", prompt,
-            "--mesh", mesh, "--dtype", "f32")  # fmt: skip
+    return (
+        sys.executable,
+        "-m",
+        f"{arm}.generate",
+        "--checkpoint",
+        str(checkpoint),
+        "--prompt",
+        prompt,
+        "--mesh",
+        mesh,
+        "--dtype",
+        "f32",
+    )
 
 
 def refusal(arm: str, checkpoint: Path, *, mesh: str = "tp2", prompt: str = "The License") -> str:

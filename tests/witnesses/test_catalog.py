@@ -26,8 +26,11 @@ def test_scopes_are_words_of_the_list_and_weights_are_ours(name):
     row = WITNESSES[name]
     assert {scope for _, scope in row.scopes} <= set(SCOPES)
     models = {"llama": "llama-3.1-8b", "qwen3": "qwen3-32b", "mixtral": "mixtral-8x7b"}
-    ours = {spec.name: set(spec.dims.split()) for family in row.families
-            for spec in weights(Case.read("tp8", model_name=models[family], phases=("decode",)))}  # fmt: skip
+    ours = {
+        spec.name: set(spec.dims.split())
+        for family in row.families
+        for spec in weights(Case.read("tp8", model_name=models[family], phases=("decode",)))
+    }
     named = [(tensor, weight) for tensor in row.tensors for weight in tensor.weight.split()]
     assert {weight for _, weight in named} == set(ours)
     for tensor, weight in named:
@@ -87,5 +90,10 @@ def test_every_tensor_of_the_model_has_a_row_and_is_split_as_megatron_does(famil
     # Column-parallel in, row-parallel out; norms and the rotary table whole (arXiv 1909.08053).
     feed_forward = {"gate_up_proj", "down_proj"} if family == "Mixtral" else {"gate_proj", "up_proj", "down_proj"}
     assert {name.removesuffix(".weight").split(".")[-1] for name in ends} == feed_forward | {
-        "embed_tokens", "q_proj", "k_proj", "v_proj", "o_proj", "lm_head",
-    }  # fmt: skip
+        "embed_tokens",
+        "q_proj",
+        "k_proj",
+        "v_proj",
+        "o_proj",
+        "lm_head",
+    }

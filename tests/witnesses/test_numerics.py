@@ -55,9 +55,14 @@ def answered(name: str, reference: Path, out: Path) -> Path:
 
 
 CASES = [
-    ("hf-torchxla", "llama"), ("hf-torchax", "llama"), ("hf-torchax+jax-attention", "qwen3"),
-    ("tunix", "qwen3"), ("tunix+norm", "llama"), ("hf-torchxla", "mixtral"), ("hf-torchax", "mixtral"),
-]  # fmt: skip
+    ("hf-torchxla", "llama"),
+    ("hf-torchax", "llama"),
+    ("hf-torchax+jax-attention", "qwen3"),
+    ("tunix", "qwen3"),
+    ("tunix+norm", "llama"),
+    ("hf-torchxla", "mixtral"),
+    ("hf-torchax", "mixtral"),
+]
 """Every witness, and every builder with both families."""
 MORE = [pytest.param("hf-torchxla", "qwen3", marks=pytest.mark.long)]
 """Its model runs through torchax in a plain run."""

@@ -16,9 +16,17 @@ pytestmark = pytest.mark.slow
 
 # Widths that libtpu splits as it splits those of a real model, in two layers.
 CONFIG = {
-    "model_type": "llama", "vocab_size": 8192, "hidden_size": 1024, "intermediate_size": 2048, "num_hidden_layers": 2,
-    "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 64, "rms_norm_eps": 1e-5, "rope_theta": 1e6,
-}  # fmt: skip
+    "model_type": "llama",
+    "vocab_size": 8192,
+    "hidden_size": 1024,
+    "intermediate_size": 2048,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+    "head_dim": 64,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 1e6,
+}
 MIXTRAL = CONFIG | {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": None}
 LAYERS, SEQUENCES = 2, 4
 """Sequences of one of the two data-parallel groups."""
@@ -76,9 +84,16 @@ def test_every_byte_of_the_plan_is_there_and_every_row_has_a_scope(report: Repor
     assert program.totals.unserved == 0
     assert program.totals.inherent == report.phases["decode"].inherent_total
     assert {row.scope for row in program.collectives} <= {
-        "embed", "layer.attention.qkv", "layer.attention.core", "layer.attention.out", "layer.mlp.up", "layer.mlp.down",
-        "norm", "head", "sample",
-    }  # fmt: skip
+        "embed",
+        "layer.attention.qkv",
+        "layer.attention.core",
+        "layer.attention.out",
+        "layer.mlp.up",
+        "layer.mlp.down",
+        "norm",
+        "head",
+        "sample",
+    }
 
 
 @pytest.mark.parametrize("cell", ["hf-torchxla", "hf-torchax"])

@@ -65,9 +65,11 @@ def notes(outputs: Sequence[Tensor]) -> tuple[str, ...]:
     if not baked:
         return ()
     listed = ", ".join(each.description for each in baked[:MOST_LISTED]) + ", …" * (len(baked) > MOST_LISTED)
-    what = "1 scalar tensor was compiled as a constant" if len(baked) == 1 else (
-        f"{len(baked)} scalar tensors were compiled as constants"
-    )  # fmt: skip
+    what = (
+        "1 scalar tensor was compiled as a constant"
+        if len(baked) == 1
+        else (f"{len(baked)} scalar tensors were compiled as constants")
+    )
     return (
         f"{what}: {listed}; with an argument there the program may communicate more (a tensor of shape [1] is one)",
     )

@@ -47,8 +47,11 @@ def _parser() -> Parser:
     chips = "of --windows: the chips that the result is for"
     parser.add_argument("--generation", choices=list(GENERATIONS), default="", help=chips)
     parser.add_argument(
-        "--out", metavar="FILE.toml", type=Path, default=Path("calibrated.toml"),
+        "--out",
+        metavar="FILE.toml",
+        type=Path,
+        default=Path("calibrated.toml"),
         help="the result; windows that are measured lie beside it as CSV (default: calibrated.toml)",
-    )  # fmt: skip
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     return parser

@@ -80,10 +80,13 @@ def read_case(options: argparse.Namespace, *, contract_only: bool = False) -> Ca
         raise MeshError("no mesh was named; write --mesh tp4pp2, or see --list meshes")
     shapes = _shapes(options.checkpoint, contract_only=contract_only)
     case = Case.read(
-        options.mesh, model_name=options.model, shapes=shapes.model if shapes else None,
-        microbatches=getattr(options, "microbatches", None), phases=_phases(options.phase),
+        options.mesh,
+        model_name=options.model,
+        shapes=shapes.model if shapes else None,
+        microbatches=getattr(options, "microbatches", None),
+        phases=_phases(options.phase),
         **{word: getattr(options, word) for word in ("batch", "seq", "capacity", *_CHOICES)},
-    )  # fmt: skip
+    )
     if shapes:
         shapes.check_context(case.mesh.cp)
     return case

@@ -8,8 +8,10 @@ from meshes.process.command_line import Parser
 def add_chip(parser: Parser, more: str = "") -> None:
     """Add the option; more: what this command does with it."""
     parser.add_argument(
-        "--chip", metavar="FILE", type=Path,
+        "--chip",
+        metavar="FILE",
+        type=Path,
         help="your chips, as TOML: data sheet, rates, energies (docs/calibration.md); what it leaves out is the "
         f"generation's{more}",
-    )  # fmt: skip
+    )
     parser.add_renamed("--power", now="--chip", metavar="FILE", type=Path)

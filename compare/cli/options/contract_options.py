@@ -36,9 +36,13 @@ def contract_of(options: argparse.Namespace, parser: Parser) -> "CaseContract | 
     from compare.diff.own.case_contract import contract_rows
 
     return contract_rows(
-        options.mesh, model=options.model or None, checkpoint=options.checkpoint, phase=options.phase,
-        batch=options.batch, seq=options.seq,
-    )  # fmt: skip
+        options.mesh,
+        model=options.model or None,
+        checkpoint=options.checkpoint,
+        phase=options.phase,
+        batch=options.batch,
+        seq=options.seq,
+    )
 
 
 def judge_program_of(

@@ -84,30 +84,43 @@ def _parser() -> Parser:
     )
     machine.add_argument("--latency", metavar="NS,…", help="of a hop, one for each dim")
     machine.add_argument(
-        "--algorithm", metavar="WORD,…",
+        "--algorithm",
+        metavar="WORD,…",
         help="one for each dim: ring, two-way-ring, direct, direct:3 (with a window), halving-doubling, "
         "double-binary-tree, custom:FILE.toml (one's own); last one-ring, one-direct, one-halving-doubling: over all "
         "ranks (default: ring)",
-    )  # fmt: skip
+    )
     multi = f"how an all-reduce crosses dims (default: {LOCAL_BW_AWARE})"
     machine.add_argument("--multi", "--collective-optimization", choices=MULTI, help=multi)
     machine.add_argument(
-        "--chunks", "--preferred-dataset-splits", metavar="K", type=whole_number,
+        "--chunks",
+        "--preferred-dataset-splits",
+        metavar="K",
+        type=whole_number,
         help="pieces of the collective (default: 1)",
-    )  # fmt: skip
+    )
     machine.add_argument(
-        "--active", "--active-chunks-per-dimension", metavar="C", type=whole_number,
+        "--active",
+        "--active-chunks-per-dimension",
+        metavar="C",
+        type=whole_number,
         help="pieces under way in a dim (default: 1)",
-    )  # fmt: skip
+    )
     machine.add_argument("--queues", metavar="Q", type=whole_number, help="of each dim (default: 1)")
     machine.add_argument(
-        "--memory", "--local-mem-bw", metavar="GB/S", type=_positive,
+        "--memory",
+        "--local-mem-bw",
+        metavar="GB/S",
+        type=_positive,
         help="1e9 bytes; what a reduction reads and writes (default: reductions cost nothing, as astra-sim 2765)",
-    )  # fmt: skip
+    )
     machine.add_argument(
-        "--endpoint", "--endpoint-delay", metavar="NS", type=_whole,
+        "--endpoint",
+        "--endpoint-delay",
+        metavar="NS",
+        type=_whole,
         help="before a rank acts on a message (default: 0, as astra-sim 10)",
-    )  # fmt: skip
+    )
     add_chip(parser, "; of --machine")
     add_rules(parser.add_argument_group("rules"))
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
@@ -132,8 +145,10 @@ def _read(options: argparse.Namespace, parser: Parser) -> Request:
         machine=machine,
         collective=Collective(kind=kind, num_bytes=options.bytes, group=group) if kind else None,
         messages=_messages(options.pairs.split(","), options.bytes) if options.pairs else (),
-        as_astra_sim=as_astra_sim, aware=options.aware, json=options.json,
-    )  # fmt: skip
+        as_astra_sim=as_astra_sim,
+        aware=options.aware,
+        json=options.json,
+    )
 
 
 def _machine(options: argparse.Namespace, parser: Parser, *, as_astra_sim: bool) -> Machine:
@@ -183,9 +198,13 @@ def _read_chip(path: Path, machine: str) -> Chip:
 def _change(machine: Machine, options: argparse.Namespace, *, as_astra_sim: bool) -> Machine:
     """The machine with what the other options say."""
     changes = {
-        "multi": options.multi, "chunks": options.chunks, "active_chunks": options.active, "queues": options.queues,
-        "memory_bytes_per_ns": options.memory, "endpoint_ns": options.endpoint,
-    }  # fmt: skip
+        "multi": options.multi,
+        "chunks": options.chunks,
+        "active_chunks": options.active,
+        "queues": options.queues,
+        "memory_bytes_per_ns": options.memory,
+        "endpoint_ns": options.endpoint,
+    }
     if options.algorithm is not None:
         words = options.algorithm.split(",")
         changes["algorithms"] = Algorithms.alike(tuple(choose_algorithm(word, machine) for word in words))

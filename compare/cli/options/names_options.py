@@ -13,10 +13,12 @@ def add_names(parser: argparse.ArgumentParser) -> None:
     """Add the options of names, which override those of a saved program."""
     add = parser.add_argument
     add(
-        "--scopes", metavar="MAP.json", type=Path,
+        "--scopes",
+        metavar="MAP.json",
+        type=Path,
         help='a JSON object of regular expressions, searched in op_name, and their scopes: {"o_proj":'
         ' "layer.attention.out"}',
-    )  # fmt: skip
+    )
     owns = "path fragments: installed files matching one count as user code, like transformers/models/"
     add("--owns", metavar="PART[,PART]", help=owns)
 

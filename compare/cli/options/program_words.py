@@ -12,6 +12,10 @@ def add_program_words(parser: ArgumentParser, *, default: str = "all") -> None:
     add("--framework", "--arm", dest="arm", metavar="NAME", default="", help="of a run folder: jax or torchxla only")
     add("--phase", metavar="NAME", default="", help="of a run folder: prefill or decode only")
     add(
-        "--variant", "--cell", dest="cell", metavar="NAME", default="",
+        "--variant",
+        "--cell",
+        dest="cell",
+        metavar="NAME",
+        default="",
         help=f"of a run folder: one compiled variant, like tpu or tpu+shardy (default: {default})",
-    )  # fmt: skip
+    )

@@ -29,18 +29,24 @@ def parse_question(argv: Sequence[str] | None) -> argparse.Namespace:
         example='runs/ "select mesh, arm, phase, wire_bytes from totals where is_default"',
     )
     parser.add_argument(
-        "words", metavar="RUN|DIR|SQL", nargs="*",
+        "words",
+        metavar="RUN|DIR|SQL",
+        nargs="*",
         help=f"run folders or directories of runs (default: {DEFAULT_FOLDER}/), then one SQL statement",
-    )  # fmt: skip
+    )
     query = parser.add_mutually_exclusive_group()
     query.add_argument("--name", metavar="NAME", choices=list(list_queries()), help="a query that ships")
     query.add_argument("--file", metavar="Q.sql", type=Path, help="a file with one query")
     save = "save the tables of all runs there; a query reads it as it reads runs"
     query.add_argument("--save", metavar="FOLDER", type=Path, help=save)
     parser.add_argument(
-        "--allow-files", metavar="FOLDER", type=Path, action="append", default=[],
+        "--allow-files",
+        metavar="FOLDER",
+        type=Path,
+        action="append",
+        default=[],
         help="let the query read files below FOLDER, as 'files://FOLDER/a.csv' (default: only its runs); repeatable",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--timeout", metavar="SECONDS", type=whole_number, default=MOST_SECONDS, help="end a query that takes longer"
     )

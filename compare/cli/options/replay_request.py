@@ -29,9 +29,15 @@ def parse_graph_request(words: Sequence[str]) -> GraphRequest:
     add("--json", action="store_true", help="print one line of JSON")
     options = parser.parse_args(words)
     request = GraphRequest(
-        path=options.path, machine=options.machine, as_astra_sim=is_as_astra_sim(options, parser), aware=options.aware,
-        words=(options.arm, options.phase, options.cell), chip=options.chip, out=options.out, json=options.json,
-    )  # fmt: skip
+        path=options.path,
+        machine=options.machine,
+        as_astra_sim=is_as_astra_sim(options, parser),
+        aware=options.aware,
+        words=(options.arm, options.phase, options.cell),
+        chip=options.chip,
+        out=options.out,
+        json=options.json,
+    )
     if options.out and (options.rules or request.is_run):
         parser.error("--out is of a trace on our own engine; leave out --as")
     if options.out and not options.out.name.endswith(".json.gz"):

@@ -59,10 +59,11 @@ def _add_work(parser: Parser) -> None:
     add("--engine", choices=tuple(ENGINES), default="local", help=engine)
     add_limits(group, "recompile everything, finished cases too, and write nothing to the cache")
     add(
-        "--no-pages", action="store_true",
+        "--no-pages",
+        action="store_true",
         help="numbers only: no report.html and figures of each case, which take most of the time where programs are in "
         "the cache; compare.report FOLDER draws them",
-    )  # fmt: skip
+    )
     energy = "also modelled energy and power of every program, kernel times, heat maps of chips (docs/energy.md)"
     add("--energy", action="store_true", help=energy)
     add_chip(parser, "; of every case, whose report keeps a copy")
@@ -129,9 +130,11 @@ def _distinct(combinations: Sequence[Combination]) -> Iterator[Combination]:
     """Without duplicates: `tp4pp2` and `pp2tp4` are one case; the first spelling stays."""
     seen: set[str] = set()
     for combination in combinations:
-        name = combination.case.name if combination.case else " ".join(
-            (combination.model, combination.mesh, combination.refused)
-        )  # fmt: skip
+        name = (
+            combination.case.name
+            if combination.case
+            else " ".join((combination.model, combination.mesh, combination.refused))
+        )
         if name not in seen:
             seen.add(name)
             yield combination

@@ -40,34 +40,47 @@ def what_if_parser() -> Parser:
     add_machine(parser, " (default: what the programs were compiled for)")
     add_chip(parser, " (default: what the run keeps)")
     add(
-        "--scale", metavar="WORD=X,…", action="append", default=[],
+        "--scale",
+        metavar="WORD=X,…",
+        action="append",
+        default=[],
         help=f"times X: {'; '.join(f'{word}: {what}' for word, what in SCALES.items())}; compute: the speed of ranks",
-    )  # fmt: skip
+    )
     of_set = "a key of the machine's file, like dims.1.bandwidth=180"
     add("--set", metavar="KEY=VALUE", action="append", default=[], help=of_set)
     add(
-        "--algorithm", metavar="KIND=WORD", action="append", default=[],
+        "--algorithm",
+        metavar="KIND=WORD",
+        action="append",
+        default=[],
         help="of one kind of collective, like all-reduce=halving-doubling; of each dim, joined by +",
-    )  # fmt: skip
+    )
     add(
-        "--repeat", metavar="N", type=whole_number, default=1,
+        "--repeat",
+        metavar="N",
+        type=whole_number,
+        default=1,
         help="copies of the programs side by side, as over an outer data-parallel axis (default: 1)",
-    )  # fmt: skip
+    )
     add(
-        "--sweep", metavar="WORD=FROM:TO[:log]|WORD=A,B,…",
+        "--sweep",
+        metavar="WORD=FROM:TO[:log]|WORD=A,B,…",
         help="over a word of --scale or a key of --set, like ici=0.25:8:log or dims.0.kind=ring,switch; over machines, "
         "machine=v5e:2x4,v6e:2x4; over algorithms, all-reduce=ring,direct",
-    )  # fmt: skip
+    )
     add("--points", metavar="N", type=_points, help=f"of a sweep (default: {_POINTS}; of log two an octave)")
     add("--best", action="store_true", help="the fastest algorithm of each collective alone, and the compiler's")
     add(
-        "--out", metavar="DIR", type=Path,
+        "--out",
+        metavar="DIR",
+        type=Path,
         help="write the run as it would be on this machine: report, tables, figures, trace; with --sweep its figure",
-    )  # fmt: skip
+    )
     add(
-        "--into", action="store_true",
+        "--into",
+        action="store_true",
         help="write numbers and figure into RUN, and a copy of --chip's file; compare.report puts them on its page",
-    )  # fmt: skip
+    )
     add("--json", action="store_true", help="print one JSON object")
     return parser
 

@@ -64,8 +64,9 @@ class CaseContract:
 
     def __str__(self) -> str:
         of_case = plan(self.case)
-        shown = replace(of_case.phases[self.case.phase], inherent=tuple(map(served_row, self.rows)),
-                        total=self.step_wire_bytes)  # fmt: skip
+        shown = replace(
+            of_case.phases[self.case.phase], inherent=tuple(map(served_row, self.rows)), total=self.step_wire_bytes
+        )
         return print_to_text(lambda out: print_plan(replace(of_case, phases={self.case.phase: shown}), out=out))
 
     __repr__ = __str__
@@ -109,9 +110,16 @@ def contract_rows(
         raise JudgeError(f"capacity is {capacity!r}; write a factor like 1.25, or None")
     shapes = None if checkpoint is None else read_shapes(Path(checkpoint))
     case = Case.read(
-        mesh, model_name=MODEL if model is None else model, shapes=shapes.model if shapes else None,
-        microbatches=microbatches, phases=(phase,), batch=batch, seq=seq, capacity=capacity, dtype=dtype,
-    )  # fmt: skip
+        mesh,
+        model_name=MODEL if model is None else model,
+        shapes=shapes.model if shapes else None,
+        microbatches=microbatches,
+        phases=(phase,),
+        batch=batch,
+        seq=seq,
+        capacity=capacity,
+        dtype=dtype,
+    )
     if shapes:
         shapes.check_context(case.mesh.cp)
     contract = CaseContract(case, required_rows(case))

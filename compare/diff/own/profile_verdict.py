@@ -98,11 +98,13 @@ def print_verdict(verdict: ProfileVerdict, *, out: Console | None = None) -> Non
     table = plain_table(("collective", "scope", "verdict", "source line"), ("count", "exposed"))
     for row in verdict.collectives[:_MOST]:
         table.add_row(
-            f"{plain(row.kind)} {axes_text(plain(row.axes))}", plain(row.scope),
+            f"{plain(row.kind)} {axes_text(plain(row.axes))}",
+            plain(row.scope),
             f"{row.verdict}, {row.cause}" if row.cause else row.verdict,
             shorten(plain(verdict.sources.get(row.collective, "?")), most=28),
-            f"{row.executions:,.4g} ×", time_text(row.exposed_ns),
-        )  # fmt: skip
+            f"{row.executions:,.4g} ×",
+            time_text(row.exposed_ns),
+        )
     if verdict.collectives:
         out.print(table)
     for line in verdict.lines:

@@ -29,8 +29,15 @@ BYTES = ("inherent_bytes", "inflated_bytes", "induced_bytes")
 COUNTS = ("executions", "payload_bytes", "wire_bytes", "step_wire_bytes", "float_bytes", "integer_bytes")
 """The integer fields of a contract row."""
 TOTALS = (
-    "wire_bytes", "inherent", "inflated", "induced", "missing", "unserved", "unknown_rows", "upper_bound_rows",
-)  # fmt: skip
+    "wire_bytes",
+    "inherent",
+    "inflated",
+    "induced",
+    "missing",
+    "unserved",
+    "unknown_rows",
+    "upper_bound_rows",
+)
 """The totals of `report.json` that a single program has."""
 
 
@@ -91,10 +98,8 @@ class ProgramVerdict:
     def without_scope(self) -> tuple[Collective, ...]:
         """The collectives with an operand without a scope, which therefore serves no row."""
         return tuple(
-            row.collective
-            for row in self.rows
-            if any(part.scope == NO_SCOPE for part in row.collective.operands)
-        )  # fmt: skip
+            row.collective for row in self.rows if any(part.scope == NO_SCOPE for part in row.collective.operands)
+        )
 
     def to_pandas(self) -> pd.DataFrame:
         """The public columns of the collectives, their bytes by verdict, the causes, and the scopes they serve."""
@@ -160,9 +165,12 @@ class ProgramVerdict:
             lines = [f"{collective.kind} over {collective.axes}", source or collective.name, *told_apart(collective)]
             what = Text("\n".join(map(plain, lines)))
             grid.add_row(
-                where, what, units.times_text(collective.executions, collective.executions_are),
-                units.exact_text(collective.step_wire_bytes), "\n".join(_purposes(row)),
-            )  # fmt: skip
+                where,
+                what,
+                units.times_text(collective.executions, collective.executions_are),
+                units.exact_text(collective.step_wire_bytes),
+                "\n".join(_purposes(row)),
+            )
         out.print(grid)
         for line in self._sum_lines():
             out.print(Text(line), soft_wrap=True)
@@ -174,13 +182,15 @@ class ProgramVerdict:
             {
                 "scope": _marked(row.collective, "scope", row.collective.scope),
                 "op_name": _marked(row.collective, "op_name", path_of(row.collective)),
-                "what": f"{row.collective.kind} over {row.collective.axes}", "name": row.collective.name,
+                "what": f"{row.collective.kind} over {row.collective.axes}",
+                "name": row.collective.name,
                 "runs": units.times_text(row.collective.executions, row.collective.executions_are),
-                "step": units.exact_text(row.collective.step_wire_bytes), "purposes": _purposes(row),
+                "step": units.exact_text(row.collective.step_wire_bytes),
+                "purposes": _purposes(row),
                 "source_line": _marked(row.collective, "source_line", local_source(row.collective.source_line or "")),
             }
             for row in self.rows
-        ]  # fmt: skip
+        ]
         return render_html("own_verdict.html.j2", lines=lines, below=self.lines())
 
 

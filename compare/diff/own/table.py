@@ -101,10 +101,8 @@ class Table:
             raise WorkError(f"the program was compiled for {saved.topology}, not for {topology}")
         module = read(saved.text)
         return ModelledStep(
-            model_program(
-                module, self.rows, topology=topology or saved.topology, axes=self.axes, names=saved.names
-            )
-        )  # fmt: skip
+            model_program(module, self.rows, topology=topology or saved.topology, axes=self.axes, names=saved.names)
+        )
 
     def diff(self, other: "Table") -> "Differences":
         """The differences to another program's collectives."""
@@ -133,13 +131,18 @@ class Table:
         lines = [
             {
                 **{word: INFERRED * (word in row.inferred) + text for word, text in _names(row).items()},
-                "what": f"{row.kind} over {row.axes}", "runs": units.times_text(row.executions, row.executions_are),
-                "payload": units.exact_text(row.payload_bytes), "wire": units.exact_text(row.wire_bytes),
-                "step": units.exact_text(row.step_wire_bytes), "name": row.name, "form": row.form, "dtype": row.dtype,
+                "what": f"{row.kind} over {row.axes}",
+                "runs": units.times_text(row.executions, row.executions_are),
+                "payload": units.exact_text(row.payload_bytes),
+                "wire": units.exact_text(row.wire_bytes),
+                "step": units.exact_text(row.step_wire_bytes),
+                "name": row.name,
+                "form": row.form,
+                "dtype": row.dtype,
                 "line": row.line,
             }
             for row in self._shown
-        ]  # fmt: skip
+        ]
         total = f"{total_line(self.rows)} {compiled_text(self.compiled)}"
         legend = LEGEND if any(row.inferred for row in self.rows) else ""
         kinds = "\n".join((*kind_lines(self.rows), *training_lines(self.rows)))

@@ -90,8 +90,12 @@ def diff_timelines(a: Timeline, b: Timeline, *, names: tuple[str, str]) -> Profi
     ]
     programs.sort(key=lambda program: -max(share or 0 for share in program.share))
     # Executions are compared, whatever the steps are.
-    notes = [f"{name}: {note}" for name, each in zip("AB", (a, b), strict=True) for note in each.notes
-             if not note.startswith(EXECUTED) and OUTSIDE not in note]  # fmt: skip
+    notes = [
+        f"{name}: {note}"
+        for name, each in zip("AB", (a, b), strict=True)
+        for note in each.notes
+        if not note.startswith(EXECUTED) and OUTSIDE not in note
+    ]
     return ProfilesDifference(
         schema=SCHEMA, names=names, labels=(a.label, b.label), programs=tuple(programs), notes=tuple(notes)
     )
@@ -167,18 +171,35 @@ class _Side:
 
 def _of_place(place: PlaceTimes) -> _Side:
     return _Side(
-        place.place, place.role, place.kind, place.axes, place.place, "", "", place.executions, place.payload_bytes,
-        place.time_ns, place.exposed_ns,
-    )  # fmt: skip
+        place.place,
+        place.role,
+        place.kind,
+        place.axes,
+        place.place,
+        "",
+        "",
+        place.executions,
+        place.payload_bytes,
+        place.time_ns,
+        place.exposed_ns,
+    )
 
 
 def _of_operation(operation: TraceOperation) -> _Side:
     is_comm = operation.role == COMMUNICATION
     return _Side(
-        operation.name, operation.role, operation.category if is_comm else "", operation.moves, operation.source,
-        operation.part, operation.category, operation.executions, operation.payload_bytes, operation.time_ns,
+        operation.name,
+        operation.role,
+        operation.category if is_comm else "",
+        operation.moves,
+        operation.source,
+        operation.part,
+        operation.category,
+        operation.executions,
+        operation.payload_bytes,
+        operation.time_ns,
         operation.exposed_ns,
-    )  # fmt: skip
+    )
 
 
 _Key = Callable[[_Side], tuple[str, ...]]
@@ -227,14 +248,19 @@ def _row(a: _Side | None, b: _Side | None) -> Row:
     # What only one has took no time in the other.
     time = [each.time_ns if each else 0 for each in (a, b)]
     return Row(
-        what=shown.what, before=a.what if a and a.what != shown.what else "",
-        role=shown.role, kind=shown.kind, axes=shown.axes, source=shown.source, part=shown.part,
+        what=shown.what,
+        before=a.what if a and a.what != shown.what else "",
+        role=shown.role,
+        kind=shown.kind,
+        axes=shown.axes,
+        source=shown.source,
+        part=shown.part,
         executions=tuple(each.executions if each else 0 for each in (a, b)),
         payload_bytes=tuple(each.payload_bytes if each else None for each in (a, b)),
         time_ns=tuple(time),
         exposed_ns=tuple(each.exposed_ns if each else 0 for each in (a, b)),
         difference_ns=None if None in time else (time[1] or 0) - (time[0] or 0),
-    )  # fmt: skip
+    )
 
 
 def _collectives(operations: Sequence[Row]) -> Iterator[Row]:
@@ -245,13 +271,21 @@ def _collectives(operations: Sequence[Row]) -> Iterator[Row]:
             groups.setdefault((row.kind, row.axes), []).append(row)
     sums = [
         Row(
-            what=kind, before="", role=COMMUNICATION, kind=kind, axes=axes, source="", part="",
-            executions=_sum(rows, "executions"), payload_bytes=_sum(rows, "payload_bytes"),
-            time_ns=_sum(rows, "time_ns"), exposed_ns=(exposed := _sum(rows, "exposed_ns")),
+            what=kind,
+            before="",
+            role=COMMUNICATION,
+            kind=kind,
+            axes=axes,
+            source="",
+            part="",
+            executions=_sum(rows, "executions"),
+            payload_bytes=_sum(rows, "payload_bytes"),
+            time_ns=_sum(rows, "time_ns"),
+            exposed_ns=(exposed := _sum(rows, "exposed_ns")),
             difference_ns=None if None in exposed else (exposed[1] or 0) - (exposed[0] or 0),
         )
         for (kind, axes), rows in groups.items()
-    ]  # fmt: skip
+    ]
     yield from sorted(sums, key=lambda row: -(row.difference_ns or 0))
 
 

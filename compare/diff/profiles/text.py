@@ -84,8 +84,14 @@ def _rows(title: str, rows: Sequence[Row]) -> Table:
         source = shorten(plain(row.source if row.source != "?" else row.part), most=24)
         what = plain(row.what) if is_operation else shorten(plain(row.what))
         what += f" (was :{row.before.rpartition(':')[2]})" if row.before and not is_operation else ""
-        table.add_row(what, kind, *([source] * is_operation), _counts(row), *map(time_text, row.time_ns),
-                      _signed(row.difference_ns))  # fmt: skip
+        table.add_row(
+            what,
+            kind,
+            *([source] * is_operation),
+            _counts(row),
+            *map(time_text, row.time_ns),
+            _signed(row.difference_ns),
+        )
     return table
 
 
@@ -93,8 +99,14 @@ def _collectives(rows: Sequence[Row]) -> Table:
     table = plain_table(("collectives", "over"), ("count", "payload A", "B", "exposed A", "B", "B − A"))
     for row in rows:
         axes = axes_text(plain(row.axes)).removeprefix("over ")
-        table.add_row(plain(row.kind), axes, _counts(row), *map(bytes_text, row.payload_bytes),
-                      *map(time_text, row.exposed_ns), _signed(row.difference_ns))  # fmt: skip
+        table.add_row(
+            plain(row.kind),
+            axes,
+            _counts(row),
+            *map(bytes_text, row.payload_bytes),
+            *map(time_text, row.exposed_ns),
+            _signed(row.difference_ns),
+        )
     return table
 
 

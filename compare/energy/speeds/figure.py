@@ -55,9 +55,13 @@ def _draw_curve(
     colour, marker, line = style
     frequencies = [point.frequency for point in curve.points]
     panel.plot(
-        frequencies, [value(point) for point in curve.points], color=colour, linestyle=line, linewidth=1.6,
+        frequencies,
+        [value(point) for point in curve.points],
+        color=colour,
+        linestyle=line,
+        linewidth=1.6,
         label=curve.subject.title,
-    )  # fmt: skip
+    )
     if column == 1:
         low, high = [point.low_j for point in curve.points], [point.high_j for point in curve.points]
         panel.fill_between(frequencies, low, high, color=colour, alpha=0.13, linewidth=0)

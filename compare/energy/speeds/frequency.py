@@ -86,15 +86,24 @@ def frequency_json(curves: Sequence[Curve]) -> list[dict[str, object]]:
     """The same as data."""
     return [
         {
-            "arm": curve.subject.arm, "phase": curve.subject.phase, "cell": curve.subject.cell,
+            "arm": curve.subject.arm,
+            "phase": curve.subject.phase,
+            "cell": curve.subject.cell,
             "points": [
-                {"frequency": point.frequency, "voltage": point.voltage, "step_ns": point.step_ns,
-                 "step_j": point.step_j, "low_j": point.low_j, "high_j": point.high_j,
-                 "energy_delay_j_s": point.delay_j_s}
+                {
+                    "frequency": point.frequency,
+                    "voltage": point.voltage,
+                    "step_ns": point.step_ns,
+                    "step_j": point.step_j,
+                    "low_j": point.low_j,
+                    "high_j": point.high_j,
+                    "energy_delay_j_s": point.delay_j_s,
+                }
                 for point in curve.points
             ],
-            "best_energy": curve.best_energy.frequency, "best_energy_delay": curve.best_delay.frequency,
+            "best_energy": curve.best_energy.frequency,
+            "best_energy_delay": curve.best_delay.frequency,
             "best_energy_range": list(curve.best_range) if curve.best_range else None,
         }
         for curve in curves
-    ]  # fmt: skip
+    ]

@@ -51,12 +51,19 @@ def marginal_json(margins: Sequence[Margins]) -> list[dict[str, object]]:
     """The same as data."""
     return [
         {
-            "arm": each.subject.arm, "phase": each.subject.phase, "cell": each.subject.cell,
+            "arm": each.subject.arm,
+            "phase": each.subject.phase,
+            "cell": each.subject.cell,
             "parts": {
-                part.part: {"efficiency": part.efficiency, "low": part.range.low, "high": part.range.high,
-                            "bound_ns": part.bound_ns, "dynamic_j": part.dynamic_j}
+                part.part: {
+                    "efficiency": part.efficiency,
+                    "low": part.range.low,
+                    "high": part.range.high,
+                    "bound_ns": part.bound_ns,
+                    "dynamic_j": part.dynamic_j,
+                }
                 for part in each.parts
             },
         }
         for each in margins
-    ]  # fmt: skip
+    ]

@@ -56,9 +56,10 @@ class Subjects:
         """What the answers are of; each answer is a key of its own beside these."""
         share, *ends = core_shares(self.chip, self.voltage)
         return {
-            "basis": self.basis, "voltage": self.voltage_words,
+            "basis": self.basis,
+            "voltage": self.voltage_words,
             "core_share_of_static": {"value": share, "low": min(ends, default=share), "high": max(ends, default=share)},
-        }  # fmt: skip
+        }
 
 
 def load_subjects(folder: Path, *, chip: Path | None) -> Subjects:
@@ -82,9 +83,12 @@ def load_subjects(folder: Path, *, chip: Path | None) -> Subjects:
     if not programs:
         raise WorkError("; ".join([f"{folder} has no program whose step was modelled", *list_unread(judged.programs)]))
     return Subjects(
-        programs=programs, chip=known, voltage=parse_voltage(known.voltage), slice_name=run.case.topology.name,
+        programs=programs,
+        chip=known,
+        voltage=parse_voltage(known.voltage),
+        slice_name=run.case.topology.name,
         failures=list_unread(judged.programs),
-    )  # fmt: skip
+    )
 
 
 def _subject(program: JudgedProgram, title: str, hardware: Hardware) -> Subject:

@@ -153,9 +153,14 @@ def _executor(timed: SelectedProgram) -> Card:
     return {
         "framework": framework | ({"version": of_framework} if of_framework else {}),
         "model_plan_parallelization": {
-            "dp_replicate": axes["dp"], "dp_shard": 1, "tp": axes["tp"], "pp": axes["pp"], "cp": axes["cp"],
-            "ep": axes["ep"], "pp_mb": sequences,
+            "dp_replicate": axes["dp"],
+            "dp_shard": 1,
+            "tp": axes["tp"],
+            "pp": axes["pp"],
+            "cp": axes["cp"],
+            "ep": axes["ep"],
+            "pp_mb": sequences,
         },
         "communication_library": {"name": "xla", "version": versions.get("libtpu"), "env": {}},
         "protocol_selection": ["xla_collectives", "ici", *(["dcn"] if case.topology.slices > 1 else [])],
-    }  # fmt: skip
+    }

@@ -97,9 +97,11 @@ def _line(item: Instruction) -> str:
     text = text if text.startswith("%") else f"%{text}"
     begin, arguments = text.find(f" {item.opcode}("), item.arguments
     operands = ", ".join(f"{operand.shape_text} %{operand.name}" for operand in item.operands)
-    whole = text if begin < 0 or not item.operands else (
-        text[: begin + len(item.opcode) + 2] + operands + text[begin + len(item.opcode) + 2 + len(arguments) :]
-    )  # fmt: skip
+    whole = (
+        text
+        if begin < 0 or not item.operands
+        else (text[: begin + len(item.opcode) + 2] + operands + text[begin + len(item.opcode) + 2 + len(arguments) :])
+    )
     return whole if len(whole) <= _LONGEST else f"%{item.name} = {item.opcode}"
 
 
@@ -107,8 +109,13 @@ def write_trace(timeline: Timeline, module: Module, rows: tuple[Collective, ...]
     """The trace as JSON.  platform: of the devices, `TPU` or `CPU`."""
     operations = _Operations.of(module, rows)
     shown = sorted(timeline.stands_for)
-    several = sum(len(timeline.events[timeline.events["device"].eq(device)]) * len(timeline.stands_for[device])
-                  for device in shown) <= MOST_EVENTS  # fmt: skip
+    several = (
+        sum(
+            len(timeline.events[timeline.events["device"].eq(device)]) * len(timeline.stands_for[device])
+            for device in shown
+        )
+        <= MOST_EVENTS
+    )
     about: dict[str, object] = {"source": timeline.source, "label": timeline.label}
     if not several:
         about["stands_for"] = {str(device): list(alike) for device, alike in timeline.stands_for.items()}
@@ -131,15 +138,24 @@ def _host(timeline: Timeline) -> Iterator[TraceEvent]:
     for step, row in marks.groupby("step").agg({"start_ns": "min", "end": "max"}).iterrows():
         start, end = float(row["start_ns"]), float(row["end"])
         yield {
-            "ph": "X", "name": "StepMarker", "pid": _HOST_PROCESS, "tid": 1, "ts": start / 1e3,
-            "dur": (end - start) / 1e3, "args": {"step_num": int(str(step))},
-        }  # fmt: skip
+            "ph": "X",
+            "name": "StepMarker",
+            "pid": _HOST_PROCESS,
+            "tid": 1,
+            "ts": start / 1e3,
+            "dur": (end - start) / 1e3,
+            "args": {"step_num": int(str(step))},
+        }
 
 
 def _device(
-    timeline: Timeline, shown: int, device: int, operations: _Operations, templates: dict[tuple[str, str], Args],
+    timeline: Timeline,
+    shown: int,
+    device: int,
+    operations: _Operations,
+    templates: dict[tuple[str, str], Args],
     platform: str,
-) -> Iterator[TraceEvent]:  # fmt: skip
+) -> Iterator[TraceEvent]:
     """One process: its name, its threads, its steps and executions of the program, its operations."""
     process = _FIRST_PROCESS + device
     yield _name("process_name", process, None, f"/device:{platform}:{device}")
@@ -181,9 +197,14 @@ def _event(process: int, thread: int, name: str, start_ns: float, length_ns: flo
     begin = round(start_ns * 1000)
     times: Args = {"device_offset_ps": str(begin), "device_duration_ps": str(round(length_ns * 1000))}
     return {
-        "ph": "X", "name": name, "pid": process, "tid": thread, "ts": start_ns / 1e3, "dur": length_ns / 1e3,
+        "ph": "X",
+        "name": name,
+        "pid": process,
+        "tid": thread,
+        "ts": start_ns / 1e3,
+        "dur": length_ns / 1e3,
         "args": args | times,
-    }  # fmt: skip
+    }
 
 
 def _name(what: str, process: int, thread: int | None, name: str) -> TraceEvent:

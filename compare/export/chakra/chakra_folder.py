@@ -47,9 +47,12 @@ def _write(selected: SelectedProgram, folder: ExportFolder, facts: Mapping[str, 
         topology = program.case.topology
         chip = find_chip(selected.run.folder, topology.generation)
         graph = expand_program(
-            program.module, program.rows, program.case.plan, name=selected.words,
+            program.module,
+            program.rows,
+            program.case.plan,
+            name=selected.words,
             hardware=Hardware.of(chip),
-        )  # fmt: skip
+        )
         machine = settings.count_in_ps(settings.export_machine(topology, chip=chip))
         for rank, data in enumerate(
             write_files(graph, metadata=list_metadata(selected), chunks=machine.chunks, facts=facts)
@@ -91,8 +94,9 @@ def list_facts(verdict: Verdict) -> Attributes:
         "inflated": verdict.inflated_bytes,
         "induced": verdict.induced_bytes,
     }
-    words = "+".join(word for word, many in bytes_of.items() if many) or ("none" if any(
-        many is not None for many in bytes_of.values()) else "unknown")  # fmt: skip
+    words = "+".join(word for word, many in bytes_of.items() if many) or (
+        "none" if any(many is not None for many in bytes_of.values()) else "unknown"
+    )
     facts: list[tuple[str, str | int]] = [
         ("wirediff.scope", row.scope),
         ("wirediff.verdict", words),

@@ -108,8 +108,15 @@ def _mesh_picture(mesh: tuple[tuple[str, int], ...]) -> str:
         panel.axis("off")
         for row, column in product(range(rows[1]), range(columns[1])):
             device = row * columns[1] + column
-            _part(panel, [device], x=left + column * side, y=tall - top - (row + 1) * side, wide=side - 0.06,
-                  high=side - 0.06, partial=False)  # fmt: skip
+            _part(
+                panel,
+                [device],
+                x=left + column * side,
+                y=tall - top - (row + 1) * side,
+                wide=side - 0.06,
+                high=side - 0.06,
+                partial=False,
+            )
         panel.text(left + columns[1] * side / 2, tall - 0.2, f"{columns[0]} →", fontsize=9, ha="center", color=INK)
         if rows[0]:
             panel.text(0.16, (tall - top) / 2, f"← {rows[0]}", fontsize=9, va="center", rotation=90, color=INK)
@@ -162,8 +169,15 @@ def _tensor(
     for row, column in product(range(parts[0]), range(parts[1])):
         x = left + column * (wide + behind + _GAP)
         y = top - row * (high + behind + _GAP) - behind - high
-        _part(panel, _holders(tensor, mesh, {rows: row, columns: column}), x=x, y=y, wide=wide, high=high,
-              partial=bool(tensor.partial))  # fmt: skip
+        _part(
+            panel,
+            _holders(tensor, mesh, {rows: row, columns: column}),
+            x=x,
+            y=y,
+            wide=wide,
+            high=high,
+            partial=bool(tensor.partial),
+        )
     panel.text(left - 0.02, top + 0.12, tensor.words, fontsize=9, fontweight="bold", color=INK, parse_math=False)
     if columns >= 0:
         words = _label(tensor, columns, mesh)

@@ -57,9 +57,11 @@ _MARKS = (
     (re.compile(r"`([^`]+)`"), r"<code>\1</code>"),
     (re.compile(r"\*\*([^*]+)\*\*"), r"<strong>\1</strong>"),
     (re.compile(r"\*([^*\s][^*]*)\*"), r"<em>\1</em>"),
-    (re.compile(rf"(?<![\w-])({'|'.join(lesson.name for lesson in LESSONS if '-' in lesson.name)})(?![\w-])"),
-     r'<a href="\1.html">\1</a>'),
-)  # fmt: skip
+    (
+        re.compile(rf"(?<![\w-])({'|'.join(lesson.name for lesson in LESSONS if '-' in lesson.name)})(?![\w-])"),
+        r'<a href="\1.html">\1</a>',
+    ),
+)
 
 WORDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "payload", "on the wire")
 """Words of the glossary that the lessons use."""
@@ -92,36 +94,46 @@ def render_pages(results: Sequence[LessonResult]) -> dict[str, str]:
 def _lesson(lesson: Lesson, results: Sequence[LessonResult], *, at: int, order: Sequence[Lesson]) -> str:
     shown = next((item for item in results if item.source), None)
     takes, alone, gives = tensors(lesson, shown) if shown else ([], [], [])
-    panels = [("Before", "what each device is given", takes), ("Alone", lesson.alone_words, alone),
-              ("After", _sent(lesson), gives)]  # fmt: skip
+    panels = [
+        ("Before", "what each device is given", takes),
+        ("Alone", lesson.alone_words, alone),
+        ("After", _sent(lesson), gives),
+    ]
     scale = _scale([(words, drawn) for _, words, drawn in panels if drawn], lesson.mesh)
-    return _environment().get_template("lesson.html.j2").render(
-        lesson=lesson,
-        style=STYLE,
-        number=at + 1,
-        count=len(order),
-        chapter=_chapter(lesson),
-        before=order[at - 1] if at else None,
-        after=order[at + 1] if at + 1 < len(order) else None,
-        signature=signature(lesson, shown) if shown else "",
-        letters=_letters(lesson),
-        dtypes=_dtypes(lesson),
-        mesh=Markup(draw_mesh(lesson.mesh)),
-        panels=[(title, words, Markup(draw_tensors(drawn, lesson.mesh, scale=scale)), [item.words for item in drawn])
-                for title, words, drawn in panels if drawn],
-        sources=_sources(lesson, results),
-        outcomes=outcomes(results),
-        needs=sums(lesson, lesson.needs),
-        needed=needed_wire(lesson),
-        widest=max([item.wire_bytes for item in results] + [needed_wire(lesson), 1]),
-        disagreement=disagreement(results),
-        evidence=evidence(results),
-        standing=reach(lesson, results),
-        scattered=SCATTERED if shows_scatters(results) else "",
-        chips=_CHIPS[lesson.num_devices],
-        versions=_versions(results),
-        sums=sums,
-    )  # fmt: skip
+    return (
+        _environment()
+        .get_template("lesson.html.j2")
+        .render(
+            lesson=lesson,
+            style=STYLE,
+            number=at + 1,
+            count=len(order),
+            chapter=_chapter(lesson),
+            before=order[at - 1] if at else None,
+            after=order[at + 1] if at + 1 < len(order) else None,
+            signature=signature(lesson, shown) if shown else "",
+            letters=_letters(lesson),
+            dtypes=_dtypes(lesson),
+            mesh=Markup(draw_mesh(lesson.mesh)),
+            panels=[
+                (title, words, Markup(draw_tensors(drawn, lesson.mesh, scale=scale)), [item.words for item in drawn])
+                for title, words, drawn in panels
+                if drawn
+            ],
+            sources=_sources(lesson, results),
+            outcomes=outcomes(results),
+            needs=sums(lesson, lesson.needs),
+            needed=needed_wire(lesson),
+            widest=max([item.wire_bytes for item in results] + [needed_wire(lesson), 1]),
+            disagreement=disagreement(results),
+            evidence=evidence(results),
+            standing=reach(lesson, results),
+            scattered=SCATTERED if shows_scatters(results) else "",
+            chips=_CHIPS[lesson.num_devices],
+            versions=_versions(results),
+            sums=sums,
+        )
+    )
 
 
 def _scale(panels: Sequence[tuple[str, Sequence[Tensor]]], mesh: Mapping[str, int]) -> float:
@@ -150,19 +162,25 @@ def _index(by_lesson: Mapping[str, Sequence[LessonResult]], *, links: Sequence[t
         for chapter in CHAPTERS
     ]
     every = [result for programs in by_lesson.values() for result in programs]
-    return _environment().get_template("gallery.html.j2").render(
-        style=STYLE,
-        chapters=[(chapter, lessons) for chapter, lessons in chapters if lessons],
-        first=[(lesson, TEN_FIRST[lesson.name]) for lesson in LESSONS if lesson.name in TEN_FIRST.keys() & by_lesson],
-        count=len(by_lesson),
-        programs=len(every),
-        meshes=[(axes, Markup(draw_mesh(axes))) for axes in ({"tp": 4}, {"dp": 2, "tp": 2})],
-        glossary=_OWN_WORDS | {word: meaning for word, meaning in GLOSSARY if word in WORDS},
-        versions=_versions(every),
-        standings=STANDINGS,
-        scattered=SCATTERED,
-        links=links,
-    )  # fmt: skip
+    return (
+        _environment()
+        .get_template("gallery.html.j2")
+        .render(
+            style=STYLE,
+            chapters=[(chapter, lessons) for chapter, lessons in chapters if lessons],
+            first=[
+                (lesson, TEN_FIRST[lesson.name]) for lesson in LESSONS if lesson.name in TEN_FIRST.keys() & by_lesson
+            ],
+            count=len(by_lesson),
+            programs=len(every),
+            meshes=[(axes, Markup(draw_mesh(axes))) for axes in ({"tp": 4}, {"dp": 2, "tp": 2})],
+            glossary=_OWN_WORDS | {word: meaning for word, meaning in GLOSSARY if word in WORDS},
+            versions=_versions(every),
+            standings=STANDINGS,
+            scattered=SCATTERED,
+            links=links,
+        )
+    )
 
 
 def _card(results: Sequence[LessonResult]) -> dict[str, object]:
@@ -215,9 +233,13 @@ def _versions(results: Sequence[LessonResult]) -> str:
 def _environment() -> Environment:
     templates = environment()
     templates.filters |= {
-        "prose": _prose, "bytes": lambda count: units.bytes_text(count).replace(" ", units.KEPT),
-        "axes": axes_words, "form": form_phrase, "exact": units.exact_text, "paragraphs": _paragraphs,
-    }  # fmt: skip
+        "prose": _prose,
+        "bytes": lambda count: units.bytes_text(count).replace(" ", units.KEPT),
+        "axes": axes_words,
+        "form": form_phrase,
+        "exact": units.exact_text,
+        "paragraphs": _paragraphs,
+    }
     return templates
 
 

@@ -200,10 +200,15 @@ def tensors(lesson: Lesson, result: LessonResult) -> tuple[list[Tensor], list[Te
     takes = [_tensor(lesson, name, axes) for name, axes in zip(lesson.takes, result.takes, strict=True)]
     gives = [_tensor(lesson, name, axes) for name, axes in zip(lesson.gives, result.gives, strict=True)]
     alone = [
-        Tensor(name=tensor.name, dims=tuple(tensor.dims.split()), sizes=_sizes(lesson, tensor.dims), axes=tensor.axes,
-               partial=tensor.partial)
+        Tensor(
+            name=tensor.name,
+            dims=tuple(tensor.dims.split()),
+            sizes=_sizes(lesson, tensor.dims),
+            axes=tensor.axes,
+            partial=tensor.partial,
+        )
         for tensor in lesson.alone
-    ]  # fmt: skip
+    ]
     return takes, alone, gives
 
 

@@ -70,9 +70,15 @@ def read_line(text: str) -> Line:
         payload = None
     operand_names = tuple(operand.name for operand in operands or ())
     return Line(
-        name=item.name, opcode=item.opcode, kind=kind, part=part, payload_bytes=payload, groups=groups,
-        operands=operand_names, meets=_meets(item),
-    )  # fmt: skip
+        name=item.name,
+        opcode=item.opcode,
+        kind=kind,
+        part=part,
+        payload_bytes=payload,
+        groups=groups,
+        operands=operand_names,
+        meets=_meets(item),
+    )
 
 
 def _instruction(text: str, parameters: tuple[str, ...] = ()) -> Instruction:

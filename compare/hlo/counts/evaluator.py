@@ -27,8 +27,9 @@ def _has_its_shape(value: Value, item: Instruction, path: tuple[int, ...], frame
     """Whether a value has the dtype and dims that its instruction says: a damaged text may say another operation."""
     shape = element(item.shape, path)
     return isinstance(shape, Array) and (DTYPES.get(shape.dtype), shape.dims) == (
-        value.dtype.type, value.shape[1 + frame.depth :],
-    )  # fmt: skip
+        value.dtype.type,
+        value.shape[1 + frame.depth :],
+    )
 
 
 class Evaluator:

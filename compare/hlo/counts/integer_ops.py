@@ -25,15 +25,27 @@ class NotUnderstood(Exception):  # noqa: N818  (it never leaves the evaluator: a
 
 
 DTYPES = {
-    "pred": np.bool_, "s8": np.int8, "s16": np.int16, "s32": np.int32, "s64": np.int64,
-    "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
-}  # fmt: skip
+    "pred": np.bool_,
+    "s8": np.int8,
+    "s16": np.int16,
+    "s32": np.int32,
+    "s64": np.int64,
+    "u8": np.uint8,
+    "u16": np.uint16,
+    "u32": np.uint32,
+    "u64": np.uint64,
+}
 
 _COMMENT = re.compile(r"/\*.*?(?:\*/|$)")
 _SLICE = re.compile(r"\[(\d+):(\d+)(?::(\d+))?\]")
 _COMPARE: dict[str, Callable[[Value, Value], Value]] = {
-    "EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal,
-}  # fmt: skip
+    "EQ": np.equal,
+    "NE": np.not_equal,
+    "LT": np.less,
+    "LE": np.less_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
+}
 
 
 def array_of(item: Instruction) -> Array:
@@ -103,15 +115,24 @@ BINARY: dict[str, Callable[[Value, Value], Value]] = {
     "add": lambda a, b: np.logical_or(a, b) if a.dtype == np.bool_ else np.add(a, b),
     "subtract": np.subtract,
     "multiply": lambda a, b: np.logical_and(a, b) if a.dtype == np.bool_ else np.multiply(a, b),
-    "divide": _divide, "remainder": _remainder, "maximum": np.maximum, "minimum": np.minimum,
-    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
-    "shift-left": _shift(True), "shift-right-logical": _shift(False), "shift-right-arithmetic": _shift_arithmetic,
-}  # fmt: skip
+    "divide": _divide,
+    "remainder": _remainder,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "shift-left": _shift(True),
+    "shift-right-logical": _shift(False),
+    "shift-right-arithmetic": _shift_arithmetic,
+}
 
 UNARY: dict[str, Callable[[Value], Value]] = {
     "not": lambda a: np.logical_not(a) if a.dtype == np.bool_ else np.invert(a),
-    "negate": np.negative, "abs": np.abs, "sign": np.sign,
-}  # fmt: skip
+    "negate": np.negative,
+    "abs": np.abs,
+    "sign": np.sign,
+}
 
 
 OPERANDS = {**dict.fromkeys(BINARY, 2), **dict.fromkeys(UNARY, 1), "compare": 2, "select": 3, "clamp": 3}

@@ -9,9 +9,23 @@ from compare.hlo.dataflow.dataflow import Value, step_through
 from compare.hlo.text.instruction import Computation, Instruction
 
 _FOLLOWED = {
-    *BINARY, *UNARY, "compare", "select", "clamp", "convert", "bitcast", "bitcast-convert", "reshape", "broadcast",
-    "transpose", "slice", "concatenate", "dynamic-slice", "constant", "iota",
-}  # fmt: skip
+    *BINARY,
+    *UNARY,
+    "compare",
+    "select",
+    "clamp",
+    "convert",
+    "bitcast",
+    "bitcast-convert",
+    "reshape",
+    "broadcast",
+    "transpose",
+    "slice",
+    "concatenate",
+    "dynamic-slice",
+    "constant",
+    "iota",
+}
 
 
 def depends_on_partition(index: Instruction) -> bool:

@@ -158,8 +158,14 @@ class TripCounts:
 
 def iterations(*, start: int, step: int, bound: int, direction: str) -> int | None:
     """How often `counter DIRECTION bound` holds before it first fails; None where it never fails."""
-    holds = {"LT": start < bound, "LE": start <= bound, "GT": start > bound, "GE": start >= bound,
-             "EQ": start == bound, "NE": start != bound}  # fmt: skip
+    holds = {
+        "LT": start < bound,
+        "LE": start <= bound,
+        "GT": start > bound,
+        "GE": start >= bound,
+        "EQ": start == bound,
+        "NE": start != bound,
+    }
     if not holds.get(direction, False):
         return 0 if direction in holds else None
     if step == 0:

@@ -13,7 +13,7 @@ _OWN = {
     "ragged-all-to-all": ("replica_groups", "dimensions"),
     "collective-broadcast": ("replica_groups",),
     "collective-permute": ("source_target_pairs",),
-}  # fmt: skip
+}
 """What says what a kind does; who takes part stands first."""
 _GLOBAL = "use_global_device_ids"
 _OF_SOME = frozenset(name for names in _OWN.values() for name in names)

@@ -15,9 +15,13 @@ from compare.hlo.text.errors import MOST_DEVICES, HloError
 from compare.hlo.text.instruction import Instruction
 
 KINDS = {
-    "ONE_TO_ONE": "collective-permute", "ALL_REDUCE": "all-reduce", "ALL_GATHER": "all-gather",
-    "REDUCE_SCATTER": "reduce-scatter", "ALL_TO_ALL": "all-to-all", "BROADCAST": "collective-broadcast",
-}  # fmt: skip
+    "ONE_TO_ONE": "collective-permute",
+    "ALL_REDUCE": "all-reduce",
+    "ALL_GATHER": "all-gather",
+    "REDUCE_SCATTER": "reduce-scatter",
+    "ALL_TO_ALL": "all-to-all",
+    "BROADCAST": "collective-broadcast",
+}
 REDUCERS = {"SUM": "add", "MAX": "maximum", "MIN": "minimum", "PRODUCT": "multiply"}
 _PRODUCT = re.compile(r"\{([\d,\s]+)\}x\{([\d,:\s]+)\}")
 _LIST = re.compile(r"\{(\d+(?:(?:,\d+)*|->\d+))\}")

@@ -28,9 +28,17 @@ _DATA_IS_FIRST_OPERAND = {
 """Opcodes whose first operand is the data that is laid out anew."""
 
 _COPIES = {
-    "ConcatBitcast", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint", "MoveToHost",
-    "MoveToDevice", "annotate_device_placement", "ZeroCrop", "xla.sdy.FuncResultSharding",
-}  # fmt: skip
+    "ConcatBitcast",
+    "Sharding",
+    "SPMDFullToShardShape",
+    "SPMDShardToFullShape",
+    "LayoutConstraint",
+    "MoveToHost",
+    "MoveToDevice",
+    "annotate_device_placement",
+    "ZeroCrop",
+    "xla.sdy.FuncResultSharding",
+}
 """Custom calls that copy, to whole tiles, too, or only annotate placement."""
 
 _DATA_MOVING_COLLECTIVES = {"all-gather", "all-to-all", "collective-permute", "ragged-all-to-all"}

@@ -81,8 +81,12 @@ class ResultUse:
         seen, level = set(starts), starts
         while level and len(seen) < MOST_VALUES:
             yield level
-            level = [after for value in level for after in self._used_by(value)
-                     if self._goes_on(after[1], own) and (not through or after[1].opcode in through)]  # fmt: skip
+            level = [
+                after
+                for value in level
+                for after in self._used_by(value)
+                if self._goes_on(after[1], own) and (not through or after[1].opcode in through)
+            ]
             level = [value for value in dict.fromkeys(level) if value not in seen]
             seen.update(level)
 

@@ -57,8 +57,22 @@ class Source(Protocol):
 class Instruction:
     """One line of a computation."""
 
-    __slots__ = ("_arguments", "_attributes", "_called", "_close", "_op_name", "_open", "_operand_names", "_operands",
-                 "_text", "computation", "index", "name", "opcode", "shape_text")  # fmt: skip
+    __slots__ = (
+        "_arguments",
+        "_attributes",
+        "_called",
+        "_close",
+        "_op_name",
+        "_open",
+        "_operand_names",
+        "_operands",
+        "_text",
+        "computation",
+        "index",
+        "name",
+        "opcode",
+        "shape_text",
+    )
 
     def __init__(self, computation: "Computation", index: int):
         """index: the offset where its line begins in the text of the module."""

@@ -39,17 +39,20 @@ class Diff:
 
     def to_report(self, left: Side, right: Side, *, most: int = 50) -> TimeDifference:
         """In report form, with the `most` longest intervals.  left, right: the programs of the timelines."""
-        return decode(TimeDifference, {
-            "left": encode(left),
-            "right": encode(right),
-            "labels": dict(self.labels),
-            "total": encode(self.total),
-            "by_scope": _plain(self.by_scope),
-            "excess": _plain(self.excess),
-            "stretches": _plain(self.stretches.head(most)),
-            "num_stretches": len(self.stretches),
-            "notes": list(self.notes),
-        })  # fmt: skip
+        return decode(
+            TimeDifference,
+            {
+                "left": encode(left),
+                "right": encode(right),
+                "labels": dict(self.labels),
+                "total": encode(self.total),
+                "by_scope": _plain(self.by_scope),
+                "excess": _plain(self.excess),
+                "stretches": _plain(self.stretches.head(most)),
+                "num_stretches": len(self.stretches),
+                "notes": list(self.notes),
+            },
+        )
 
 
 def timeline_diff(

@@ -18,8 +18,18 @@ KEYS = ["scope", "axes", "kind"]
 
 WORDS = ["collective", *KEYS]
 
-_COLUMNS = ["side", "device", "weight", "step", "start_ns", "duration_ns", "communication_ns", "exposed_ns",
-            "executions", *WORDS]  # fmt: skip
+_COLUMNS = [
+    "side",
+    "device",
+    "weight",
+    "step",
+    "start_ns",
+    "duration_ns",
+    "communication_ns",
+    "exposed_ns",
+    "executions",
+    *WORDS,
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,10 +120,13 @@ def _numbered(left: DeviceTracks, right: DeviceTracks) -> tuple[_Side, _Side]:
 def _devices(left: DeviceTracks, right: DeviceTracks) -> Counter[tuple[int, int]]:
     """(left, right) pairs of shown devices that represent the same device -> how many devices."""
     shown = [
-        {represented: track.device for track in tracks.devices
-         for represented in tracks.timeline.stands_for.get(track.device, (track.device,))}
+        {
+            represented: track.device
+            for track in tracks.devices
+            for represented in tracks.timeline.stands_for.get(track.device, (track.device,))
+        }
         for tracks in (left, right)
-    ]  # fmt: skip
+    ]
     return Counter(
         (shown[0][represented], shown[1][represented]) for represented in shown[0] if represented in shown[1]
     )
@@ -141,12 +154,16 @@ def _table(side: _Side, track: DeviceTrack, step: int, alone: Ints) -> pd.DataFr
     starts, stops = track.starts[track_rows], track.stops[track_rows]
     exposed = side.tracks.comms["exposed_ns"].to_numpy(np.float64)[rows]
     words = side.tracks.comms[WORDS].iloc[rows[first]].astype(str)
-    return pd.DataFrame({
-        "side": side.name, "device": track.device, "step": track.steps[step],
-        "start_ns": starts[first] - track.begins[step],
-        "duration_ns": np.maximum.reduceat(stops, first) - starts[first],
-        "communication_ns": np.add.reduceat(stops - starts, first),
-        "exposed_ns": np.add.reduceat(exposed, first),
-        "executions": np.diff(np.append(first, alone.size)),
-        **{name: words[name].to_numpy() for name in WORDS},
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "side": side.name,
+            "device": track.device,
+            "step": track.steps[step],
+            "start_ns": starts[first] - track.begins[step],
+            "duration_ns": np.maximum.reduceat(stops, first) - starts[first],
+            "communication_ns": np.add.reduceat(stops - starts, first),
+            "exposed_ns": np.add.reduceat(exposed, first),
+            "executions": np.diff(np.append(first, alone.size)),
+            **{name: words[name].to_numpy() for name in WORDS},
+        }
+    )

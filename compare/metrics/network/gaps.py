@@ -43,14 +43,18 @@ def _rows(tracks: DeviceTracks) -> pd.DataFrame:
     tables = []
     for track in tracks.devices if tracks.has_devices else ():
         inside = track.step_index >= 0
-        tables.append(pd.DataFrame({
-            "device": track.device,
-            "weight": track.weight,
-            "step": track.steps[track.step_index[inside]],
-            "axes": tracks.comms["axes"].iloc[track.rows][inside].reset_index(drop=True),
-            "start_ns": track.starts[inside],
-            "stop_ns": track.stops[inside],
-        }))  # fmt: skip
+        tables.append(
+            pd.DataFrame(
+                {
+                    "device": track.device,
+                    "weight": track.weight,
+                    "step": track.steps[track.step_index[inside]],
+                    "axes": tracks.comms["axes"].iloc[track.rows][inside].reset_index(drop=True),
+                    "start_ns": track.starts[inside],
+                    "stop_ns": track.stops[inside],
+                }
+            )
+        )
     if not tables:
         return pd.DataFrame({name: pd.Series(dtype=float) for name in (*_KEYS, "axes", "start_ns", "stop_ns")})
     return pd.concat(tables, ignore_index=True)
@@ -78,9 +82,15 @@ def interval_rows(table: pd.DataFrame) -> tuple[Gaps, ...]:
         weights = group["weight"].to_numpy(np.int64)
         values = quantiles(group["interval_ns"].to_numpy(np.float64), weights, [0.25, 0.5, 0.75, 0.95, *CURVE])
         low, median, high, p95, *curve = values
-        rows.append(Gaps(
-            from_axes=str(from_axes), to_axes=str(to_axes), n=int(weights.sum()), median_ns=to_number(median),
-            p95_ns=to_number(p95), iqr_ns=to_number(high - low),
-            quantiles_ns=tuple(to_number(value) for value in curve),
-        ))  # fmt: skip
+        rows.append(
+            Gaps(
+                from_axes=str(from_axes),
+                to_axes=str(to_axes),
+                n=int(weights.sum()),
+                median_ns=to_number(median),
+                p95_ns=to_number(p95),
+                iqr_ns=to_number(high - low),
+                quantiles_ns=tuple(to_number(value) for value in curve),
+            )
+        )
     return tuple(rows)

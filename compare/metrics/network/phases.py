@@ -64,12 +64,19 @@ def _up(rows: pd.DataFrame, axes: str, span: float) -> pd.DataFrame:
     first = np.unique(index, return_index=True)[1]
     sent, largest = rows["wire_bytes"].to_numpy(), rows["most_wire_bytes"].to_numpy()
     lead = rows.iloc[first]
-    return pd.DataFrame({
-        "device": lead["device"].to_numpy(), "weight": lead["weight"].to_numpy(), "step": lead["step"].to_numpy(),
-        "step_ns": lead["step_ns"].to_numpy(), "axes": axes, "start_ns": lead["start_ns"].to_numpy(),
-        "duration_ns": up.ends - up.starts, "wire_bytes": np.bincount(index, weights=sent, minlength=first.size),
-        "peak_bytes_per_s": _peaks(starts, stops, largest, up) * 1e9,
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "device": lead["device"].to_numpy(),
+            "weight": lead["weight"].to_numpy(),
+            "step": lead["step"].to_numpy(),
+            "step_ns": lead["step_ns"].to_numpy(),
+            "axes": axes,
+            "start_ns": lead["start_ns"].to_numpy(),
+            "duration_ns": up.ends - up.starts,
+            "wire_bytes": np.bincount(index, weights=sent, minlength=first.size),
+            "peak_bytes_per_s": _peaks(starts, stops, largest, up) * 1e9,
+        }
+    )
 
 
 def _peaks(starts: Times, stops: Times, sent: Times, up: Union) -> Times:
@@ -127,10 +134,20 @@ def bin_volume(tracks: DeviceTracks, carried: pd.DataFrame, up: pd.DataFrame, *,
         sent = _spread(turns[0], turns[1], amount, bins)
         begin, length = phases["turn_from"].to_numpy(), (phases["turn_to"] - phases["turn_from"]).to_numpy()
         shown = _spread(begin, length, length * phases["weight"].to_numpy() / device_steps, bins) * bins
-        tables.append(pd.DataFrame({
-            "axes": axes, "bin": np.arange(bins), "turn_from": edges[:-1], "turn_to": edges[1:],
-            "start_ns": edges[:-1] * mean, "wire_bytes": sent, "sum_wire_bytes": np.cumsum(sent), "up": shown,
-        }))  # fmt: skip
+        tables.append(
+            pd.DataFrame(
+                {
+                    "axes": axes,
+                    "bin": np.arange(bins),
+                    "turn_from": edges[:-1],
+                    "turn_to": edges[1:],
+                    "start_ns": edges[:-1] * mean,
+                    "wire_bytes": sent,
+                    "sum_wire_bytes": np.cumsum(sent),
+                    "up": shown,
+                }
+            )
+        )
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=_COLUMNS)
 
 

@@ -54,9 +54,14 @@ def _sends(row: CollectiveRow, num_devices: int, slices: Sequence[Sequence[int]]
     groups = _everywhere(row, num_devices, slices)
     factors = _factors(row.kind, groups, num_devices)
     return SentBytes(
-        name=row.name, kind=row.kind, axes=row.axes, groups=groups, payload_bytes=row.payload_bytes,
-        factors=factors, executions=_executions(row, factors),
-    )  # fmt: skip
+        name=row.name,
+        kind=row.kind,
+        axes=row.axes,
+        groups=groups,
+        payload_bytes=row.payload_bytes,
+        factors=factors,
+        executions=_executions(row, factors),
+    )
 
 
 def _everywhere(row: CollectiveRow, num_devices: int, slices: Sequence[Sequence[int]]) -> Groups:

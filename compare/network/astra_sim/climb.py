@@ -12,9 +12,17 @@ class Climb:
     """One rank in one tree, for any collective: ASTRA-sim plays them all as an all-reduce."""
 
     def __init__(
-        self, branch: Branch, rank: int, num_bytes: int, *,
-        tag: Tag, mail: Mail, timer: Timer, costs: Costs, leave: Action,
-    ) -> None:  # fmt: skip
+        self,
+        branch: Branch,
+        rank: int,
+        num_bytes: int,
+        *,
+        tag: Tag,
+        mail: Mail,
+        timer: Timer,
+        costs: Costs,
+        leave: Action,
+    ) -> None:
         self._branch, self._rank, self._num_bytes = branch, rank, num_bytes
         self._tag, self._mail, self._timer, self._costs, self._leave = tag, mail, timer, costs, leave
         self._to_reduce = len(branch.children)

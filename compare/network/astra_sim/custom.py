@@ -38,9 +38,16 @@ class CustomPlay:
     """One rank in one such collective."""
 
     def __init__(
-        self, files: CustomFiles, group: Sequence[int], rank: int, *,
-        mail: Mail, timer: Timer, leave: Action, one_by_one: bool,
-    ) -> None:  # fmt: skip
+        self,
+        files: CustomFiles,
+        group: Sequence[int],
+        rank: int,
+        *,
+        mail: Mail,
+        timer: Timer,
+        leave: Action,
+        one_by_one: bool,
+    ) -> None:
         """group: in its listed order.  one_by_one: whether the order of messages that leave at once matters."""
         place = sorted(group).index(rank)
         if place >= len(files):

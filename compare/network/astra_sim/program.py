@@ -86,7 +86,7 @@ def play_graph(
     _check_ends(graph, ranks, network.missed)
     return GraphCycles(
         tuple(each.ended or 0 for each in ranks), tuple((each.ended or 0) - each.computed for each in ranks)
-    )  # fmt: skip
+    )
 
 
 class _Network:
@@ -161,7 +161,7 @@ class _Network:
 
     def _start_custom(
         self, rank: Rank, collective: Collective, group: tuple[int, ...], index: int, end: Action
-    ) -> None:  # fmt: skip
+    ) -> None:
         """In one piece, behind what holds the first queue of the first dim."""
         pieces, _ = cut_chunks(self._machine, collective)
         if pieces > 1:
@@ -174,9 +174,14 @@ class _Network:
 
         def enter(rank: Rank, _: Chunk, __: Phase, leave: Action) -> Play:
             return CustomPlay(
-                self.options.custom[collective.kind], group, rank.number, mail=self.mail,
-                timer=self.timers[rank.number], leave=leave, one_by_one=self.options.aware,
-            )  # fmt: skip
+                self.options.custom[collective.kind],
+                group,
+                rank.number,
+                mail=self.mail,
+                timer=self.timers[rank.number],
+                leave=leave,
+                one_by_one=self.options.aware,
+            )
 
         phase = Phase(
             kind=collective.kind, level=0, algorithm=Algorithm(RING), num_bytes=collective.num_bytes, queue=0, step=1

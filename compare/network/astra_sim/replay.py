@@ -109,9 +109,15 @@ class Stage:
         timer = self._timers[rank.number]
         if phase.algorithm.name == DOUBLE_BINARY_TREE:
             return Climb(
-                self._branch(phase, rank.number), rank.number, phase.num_bytes,
-                tag=chunk.tag, mail=self._mail, timer=timer, costs=costs, leave=leave,
-            )  # fmt: skip
+                self._branch(phase, rank.number),
+                rank.number,
+                phase.num_bytes,
+                tag=chunk.tag,
+                mail=self._mail,
+                timer=timer,
+                costs=costs,
+                leave=leave,
+            )
         seat = self._seat(phase, rank.number)
         script = self._script(phase, seat)
         return Exchange(script, seat, tag=chunk.tag, mail=self._mail, timer=timer, costs=costs, leave=leave)

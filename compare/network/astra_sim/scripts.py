@@ -38,9 +38,7 @@ def _ring(kind: str, share: int, seat: Seat, steps: tuple[Step, ...]) -> Script:
     packet = Packet(share, seat.at(seat.step), seat.at(-seat.step))
     parts = 1 if kind == ALL_GATHER else len(seat.ring)
     messages = sum(step.count * round(parts * float(step.share[0])) for step in steps)
-    return Script(
-        kind=kind, messages=messages, width=1, answers=len(seat.ring) - 1, packet=lambda _: packet
-    )  # fmt: skip
+    return Script(kind=kind, messages=messages, width=1, answers=len(seat.ring) - 1, packet=lambda _: packet)
 
 
 def _direct(kind: str, share: int, seat: Seat, steps: tuple[Step, ...], *, listed: bool) -> Script:

@@ -356,9 +356,11 @@ def list_phases(plan: Plan, traffic: int, machine: Machine, links: Links, num_by
         footprint = plan.traffics[traffic].footprints[group.footprint]
         for place, part in enumerate(footprint.passes):
             before, moving = (float(column[group.index]) for column in times[group.footprint][place])
-            uses = tuple(
-                (link, load * num_bytes / rates[link % links.slots] / moving) for link, load in group.uses[place]
-            ) if moving > 0 else ()  # fmt: skip
+            uses = (
+                tuple((link, load * num_bytes / rates[link % links.slots] / moving) for link, load in group.uses[place])
+                if moving > 0
+                else ()
+            )
             phases.append((part.dim, before, moving, uses))
         rows.append(tuple(phases))
     return rows
@@ -400,6 +402,11 @@ class _TableParts:
         ns = compute_ns(table, machine)
         scaled = np.where(table.ops == COMPUTE, ns / scale_compute, ns)
         return cls(
-            table.ops.tolist(), scaled.tolist(), np.where(table.transfers < 0, 0.0, ns).tolist(),
-            table.transfers.tolist(), num_deps.tolist(), followers, np.flatnonzero(num_deps == 0).tolist(),
-        )  # fmt: skip
+            table.ops.tolist(),
+            scaled.tolist(),
+            np.where(table.transfers < 0, 0.0, ns).tolist(),
+            table.transfers.tolist(),
+            num_deps.tolist(),
+            followers,
+            np.flatnonzero(num_deps == 0).tolist(),
+        )

@@ -81,9 +81,16 @@ class Links:
         return Routes(message[order], np.concatenate(links)[order], source.size)
 
     def _cross(
-        self, dim: Dim, index: int, stride: int, here: Ints, coordinate: Ints, wanted: Ints,
-        messages: list[Ints], links: list[Ints],
-    ) -> None:  # fmt: skip
+        self,
+        dim: Dim,
+        index: int,
+        stride: int,
+        here: Ints,
+        coordinate: Ints,
+        wanted: Ints,
+        messages: list[Ints],
+        links: list[Ints],
+    ) -> None:
         """Adds the links of one dim."""
         slot = self.first_slots[index]
         (moving,) = np.nonzero(coordinate != wanted)

@@ -95,9 +95,14 @@ class MessageGame(Game):
             self.rounds[key] = list_rounds(self.links, phases)
         rounds, ranks = self.rounds[key], transfer.groups[instance.group.group]
         progress = _Progress(
-            instance, float(transfer.num_bytes), rounds, [dict(each.receives) for each in rounds],
-            dict.fromkeys(ranks, -1), sum(each.num_messages for each in rounds), len(ranks),
-        )  # fmt: skip
+            instance,
+            float(transfer.num_bytes),
+            rounds,
+            [dict(each.receives) for each in rounds],
+            dict.fromkeys(ranks, -1),
+            sum(each.num_messages for each in rounds),
+            len(ranks),
+        )
         wait = self.machine.launch_ns + (self.machine.endpoint_ns or 0)
         for rank in ranks:
             self.at(self.now + wait, partial(self._send, progress, rank, 0))

@@ -52,9 +52,7 @@ def number_ranks(plan: Plan) -> tuple[int, ...]:
     """The rank of each logical device: its place on the machine, x fastest, then y, z, core, slice."""
     x, y, z = plan.topology.sides
     cores = plan.topology.generation.devices
-    return tuple(
-        at.x + x * (at.y + y * (at.z + z * (at.core + cores * at.slice_index))) for at in assign_chips(plan)
-    )  # fmt: skip
+    return tuple(at.x + x * (at.y + y * (at.z + z * (at.core + cores * at.slice_index))) for at in assign_chips(plan))
 
 
 def expand_step(played: PlayedStep, ranks: Sequence[int], *, name: str) -> Graph:
@@ -113,10 +111,10 @@ def _list_executions(step: Step, ranks: Ints) -> dict[int, _Execution]:
         if groups and row.payload_bytes:
             transfer = Transfer(
                 key=key, kind=row.kind, num_bytes=_input_bytes(row, groups), groups=groups, collective=row.name
-            )  # fmt: skip
+            )
         executions[number] = _Execution(
             key, transfer, index, roles if transfer else np.zeros_like(roles), _broadcast_ns(entry.rendezvous)
-        )  # fmt: skip
+        )
         index += transfer is not None
     return executions
 
@@ -214,11 +212,9 @@ def _communicate(nodes: NodeTableBuilder, execution: _Execution, device: int, ch
     ops = [op for bit, op in ((_MEMBER, COLLECTIVE), (_SENDER, SEND), (_RECEIVER, RECEIVE)) if role & bit]
     name = f"{transfer.collective}.{execution.key}"
     return [
-        nodes.communicate(
-            op, name, execution.index, transfer.num_bytes, chain, duration_ps=execution.duration_ns * PS
-        )
+        nodes.communicate(op, name, execution.index, transfer.num_bytes, chain, duration_ps=execution.duration_ns * PS)
         for op in ops
-    ]  # fmt: skip
+    ]
 
 
 def _content(table: NodeTable) -> tuple[object, ...]:

@@ -124,23 +124,42 @@ class NodeTableBuilder:
         return len(self._names)
 
     def compute(
-        self, name: str, duration_ps: int, deps: Sequence[int], *,
-        node_id: int | None = None, flops: float = np.nan, memory_bytes: float = np.nan,
-    ) -> int:  # fmt: skip
+        self,
+        name: str,
+        duration_ps: int,
+        deps: Sequence[int],
+        *,
+        node_id: int | None = None,
+        flops: float = np.nan,
+        memory_bytes: float = np.nan,
+    ) -> int:
         """Returns the node's position."""
         return self._add(name, (COMPUTE, duration_ps, -1, 0), deps, node_id, (flops, memory_bytes))
 
     def stand_beside(
-        self, op: int, name: str, duration_ps: int, deps: Sequence[int], *,
-        node_id: int | None = None, num_bytes: int = 0,
-    ) -> int:  # fmt: skip
+        self,
+        op: int,
+        name: str,
+        duration_ps: int,
+        deps: Sequence[int],
+        *,
+        node_id: int | None = None,
+        num_bytes: int = 0,
+    ) -> int:
         """A HOST, REMOTE or BESIDE; returns the node's position."""
         return self._add(name, (op, duration_ps, -1, num_bytes), deps, node_id, (np.nan, np.nan))
 
     def communicate(
-        self, op: int, name: str, transfer: int, num_bytes: int, deps: Sequence[int], *,
-        node_id: int | None = None, duration_ps: int = 0,
-    ) -> int:  # fmt: skip
+        self,
+        op: int,
+        name: str,
+        transfer: int,
+        num_bytes: int,
+        deps: Sequence[int],
+        *,
+        node_id: int | None = None,
+        duration_ps: int = 0,
+    ) -> int:
         """A COLLECTIVE, SEND or RECEIVE of a transfer; returns the node's position."""
         return self._add(name, (op, duration_ps, transfer, num_bytes), deps, node_id, (np.nan, np.nan))
 
@@ -152,11 +171,18 @@ class NodeTableBuilder:
         ids, ops, durations, transfers, sizes = (np.array(column, np.int64) for column in self._columns)
         flops, memory_bytes = (np.array(column, np.float64) for column in self._rates)
         return NodeTable(
-            ids=ids, ops=ops, duration_ps=durations, transfers=transfers, num_bytes=sizes,
-            dep_starts=np.array(self._starts, np.int64), deps=np.array(self._deps, np.int64), names=tuple(self._names),
-            flops=flops, memory_bytes=memory_bytes,
+            ids=ids,
+            ops=ops,
+            duration_ps=durations,
+            transfers=transfers,
+            num_bytes=sizes,
+            dep_starts=np.array(self._starts, np.int64),
+            deps=np.array(self._deps, np.int64),
+            names=tuple(self._names),
+            flops=flops,
+            memory_bytes=memory_bytes,
             work=np.array([self._work.get(node, np.full(3, np.nan)) for node in range(self.size)]).reshape(-1, 3),
-        )  # fmt: skip
+        )
 
     def _add(
         self, name: str, numbers: tuple[int, ...], deps: Sequence[int], node_id: int | None, rates: tuple[float, ...]

@@ -19,12 +19,19 @@ def repeat_graph(graph: Graph, times: int) -> Graph:
             )
     transfers = tuple(
         Transfer(
-            key=each.key, kind=each.kind, num_bytes=each.num_bytes, groups=shifted[id(each.groups)],
-            collective=each.collective, priority=each.priority,
+            key=each.key,
+            kind=each.kind,
+            num_bytes=each.num_bytes,
+            groups=shifted[id(each.groups)],
+            collective=each.collective,
+            priority=each.priority,
         )
         for each in graph.transfers
-    )  # fmt: skip
+    )
     return Graph(
-        name=graph.name, num_ranks=size * times, tables=graph.tables, table_of=np.tile(graph.table_of, times),
+        name=graph.name,
+        num_ranks=size * times,
+        tables=graph.tables,
+        table_of=np.tile(graph.table_of, times),
         transfers=transfers,
-    )  # fmt: skip
+    )

@@ -22,9 +22,13 @@ SCALES = {
 }
 """What `scale_machine` knows."""
 TITLES = {
-    BANDWIDTH: "bandwidth", ICI: "ICI bandwidth", DCN: "DCN bandwidth", LATENCY: "latency", LAUNCH: "launch latency",
+    BANDWIDTH: "bandwidth",
+    ICI: "ICI bandwidth",
+    DCN: "DCN bandwidth",
+    LATENCY: "latency",
+    LAUNCH: "launch latency",
     MEMORY: "memory bandwidth of reductions",
-}  # fmt: skip
+}
 
 
 def scale_machine(machine: Machine, word: str, factor: float) -> Machine:
@@ -118,10 +122,12 @@ def machine_table(machine: Machine) -> dict[str, object]:
     }
     custom = {name: custom_table(each) for name, each in collect_custom(machine).items()}
     optional: Mapping[str, object] = {
-        "memory": machine.memory_bytes_per_ns, "endpoint": machine.endpoint_ns,
-        "peak": machine.peak_flops_per_ns and machine.peak_flops_per_ns / 1000, "in-flight": machine.in_flight,
+        "memory": machine.memory_bytes_per_ns,
+        "endpoint": machine.endpoint_ns,
+        "peak": machine.peak_flops_per_ns and machine.peak_flops_per_ns / 1000,
+        "in-flight": machine.in_flight,
         "custom": custom or None,
-    }  # fmt: skip
+    }
     return table | {key: value for key, value in optional.items() if value is not None}
 
 

@@ -84,9 +84,11 @@ def parse_custom(table: object, *, name: str) -> CustomAlgorithm:
 def custom_table(custom: CustomAlgorithm) -> dict[str, object]:
     """As its file has it; `parse_custom` reads it again."""
     return {
-        "collective": custom.kind, "ranks": custom.size, "parts": custom.parts,
+        "collective": custom.kind,
+        "ranks": custom.size,
+        "parts": custom.parts,
         "sends": [[each.source, each.target, each.part] + ["reduce"] * each.reduces for each in custom.sends],
-    }  # fmt: skip
+    }
 
 
 def collect_custom(machine: Machine) -> dict[str, CustomAlgorithm]:
@@ -149,9 +151,7 @@ def list_levels(custom: CustomAlgorithm, kind: str, size: int) -> list[list[Send
     sends or receives of that part before it (but sums come in any order).
     """
     if (kind, size) != (custom.kind, custom.size):
-        raise TimingError(
-            f"custom:{custom.name} makes an {custom.kind} of {custom.size} ranks, no {kind} of {size}"
-        )  # fmt: skip
+        raise TimingError(f"custom:{custom.name} makes an {custom.kind} of {custom.size} ranks, no {kind} of {size}")
     received: dict[tuple[int, int], int] = {}
     copied: dict[tuple[int, int], int] = {}
     sent: dict[tuple[int, int], int] = {}

@@ -152,9 +152,7 @@ class Algorithms:
     @classmethod
     def alike(cls, algorithms: tuple[Algorithm, ...]) -> "Algorithms":
         """The same for every kind."""
-        return cls(
-            all_reduce=algorithms, all_gather=algorithms, reduce_scatter=algorithms, all_to_all=algorithms
-        )  # fmt: skip
+        return cls(all_reduce=algorithms, all_gather=algorithms, reduce_scatter=algorithms, all_to_all=algorithms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

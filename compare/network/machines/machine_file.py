@@ -189,7 +189,7 @@ def _read_algorithms(table: Table, of_dims: tuple[Algorithm, ...], custom: Mappi
     all_reduce, all_gather, reduce_scatter, all_to_all = (by_kind[kind] for kind in KINDS)
     return Algorithms(
         all_reduce=all_reduce, all_gather=all_gather, reduce_scatter=reduce_scatter, all_to_all=all_to_all
-    )  # fmt: skip
+    )
 
 
 def _read_compiled(table: Table) -> tuple[str, ...]:

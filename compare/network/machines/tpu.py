@@ -46,14 +46,22 @@ def tpu_machine(name: str, *, chip: Chip | None = None) -> Machine:
     ]
     if topology.generation.devices > 1:
         dims.append(
-            Dim(kind=FULLY_CONNECTED, size=topology.generation.devices,
-                bytes_per_ns=rates.chip_bytes_per_ns, latency_ns=rates.hop_ns)
-        )  # fmt: skip
+            Dim(
+                kind=FULLY_CONNECTED,
+                size=topology.generation.devices,
+                bytes_per_ns=rates.chip_bytes_per_ns,
+                latency_ns=rates.hop_ns,
+            )
+        )
     if topology.slices > 1:
         dims.append(
-            Dim(kind=SWITCH, size=topology.slices,
-                bytes_per_ns=rates.dcn_bytes_per_ns, latency_ns=rates.dcn_launch_ns / 2)
-        )  # fmt: skip
+            Dim(
+                kind=SWITCH,
+                size=topology.slices,
+                bytes_per_ns=rates.dcn_bytes_per_ns,
+                latency_ns=rates.dcn_launch_ns / 2,
+            )
+        )
     if not dims:
         raise TimingError(f"{name} is one device, which has nobody to talk to")
     algorithms = tuple(Algorithm(TWO_WAY_RING if dim.kind == RING else RING) for dim in dims)

@@ -86,10 +86,14 @@ def list_passes(
         steps = list_steps(algorithm, kind, dim.size)
         passes.append(
             Pass(
-                kind=kind, dim=index, algorithm=algorithm.text, num_bytes=share * num_bytes,
-                steps=sum(step.count for step in steps), ns=_sum_steps(steps, share * num_bytes, dim, machine),
+                kind=kind,
+                dim=index,
+                algorithm=algorithm.text,
+                num_bytes=share * num_bytes,
+                steps=sum(step.count for step in steps),
+                ns=_sum_steps(steps, share * num_bytes, dim, machine),
             )
-        )  # fmt: skip
+        )
     return passes
 
 

@@ -82,10 +82,16 @@ def list_best(program: Program, simulation: Simulation) -> list[BestAlgorithm]:
         best, best_ns = timed[alike]
         rows.append(
             BestAlgorithm(
-                collective=transfer.collective, kind=transfer.kind, num_bytes=transfer.num_bytes, executions=count,
-                by_compiler=chosen.is_compiled, chosen_ns=chosen_ns, best=best, best_ns=best_ns,
+                collective=transfer.collective,
+                kind=transfer.kind,
+                num_bytes=transfer.num_bytes,
+                executions=count,
+                by_compiler=chosen.is_compiled,
+                chosen_ns=chosen_ns,
+                best=best,
+                best_ns=best_ns,
             )
-        )  # fmt: skip
+        )
     return sorted(rows, key=lambda row: (-row.lost_ns, row.collective))
 
 

@@ -121,9 +121,7 @@ class Program:
 
     def timeline(self, simulation: Simulation) -> Timeline:
         """Of the first copy."""
-        return show_timeline(
-            self.play(simulation), self.devices, self.rows, label=simulation.label, notes=self.notes
-        )  # fmt: skip
+        return show_timeline(self.play(simulation), self.devices, self.rows, label=simulation.label, notes=self.notes)
 
 
 def list_exposed(

@@ -73,9 +73,14 @@ def _describe(name: str, transfer: Transfer, rows: Mapping[str, Collective]) -> 
     if row is not None:
         return replace(Label.of(name, COMMUNICATION, row), kind=transfer.kind)
     return Label(
-        name, COMMUNICATION, collective=transfer.collective, scope="?", kind=transfer.kind, axes="?",
+        name,
+        COMMUNICATION,
+        collective=transfer.collective,
+        scope="?",
+        kind=transfer.kind,
+        axes="?",
         payload_bytes=transfer.num_bytes,
-    )  # fmt: skip
+    )
 
 
 def _merge_ends(transfers: Ints, starts: Floats, joined: Floats, ends: Floats) -> tuple[Ints, Floats, Floats]:

@@ -99,15 +99,19 @@ class Columns:
         if not batch:
             return
         events, args = [event for event, _ in batch], [row for _, row in batch]
-        self._pieces.append((
-            self._kinds_of(batch), self._threads_of(events),
-            _floats([event.ts for event in events]), _floats([event.dur for event in events]),
-            _floats([row.device_offset_ps for row in args]),
-            _floats([row.device_duration_ps for row in args]),
-            _floats([row.wait_ps for row in args]),
-            _whole([row.run_id for row in args]),
-            _whole([row.step_num for row in args]),
-        ))  # fmt: skip
+        self._pieces.append(
+            (
+                self._kinds_of(batch),
+                self._threads_of(events),
+                _floats([event.ts for event in events]),
+                _floats([event.dur for event in events]),
+                _floats([row.device_offset_ps for row in args]),
+                _floats([row.device_duration_ps for row in args]),
+                _floats([row.wait_ps for row in args]),
+                _whole([row.run_id for row in args]),
+                _whole([row.step_num for row in args]),
+            )
+        )
 
     def _kinds_of(self, batch: Events) -> NDArray[np.int32]:
         by_line, by_name, nothing = self._by_line, self._by_name, NOTHING

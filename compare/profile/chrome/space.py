@@ -262,8 +262,10 @@ def _unnamed(trace: _Trace, rows: Ints, thread: int) -> list[Line]:
     is_step = ~is_op & np.array([bool(_STEP.fullmatch(kind.name)) for kind in kinds], np.bool_)
     code = trace.events.kind[rows]
     parts: dict[str, Mask] = {
-        "Steps": is_step[code], "XLA Modules": is_module[code], "XLA Ops": ~(is_step | is_module)[code],
-    }  # fmt: skip
+        "Steps": is_step[code],
+        "XLA Modules": is_module[code],
+        "XLA Ops": ~(is_step | is_module)[code],
+    }
     return [ChromeLine(trace, rows[mask], id=thread, name=name) for name, mask in parts.items() if mask.any()]
 
 

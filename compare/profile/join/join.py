@@ -74,12 +74,14 @@ def join(raw: DeviceEvents, programs: ProfilePrograms) -> Joined:
         unjoined_events=int(unjoined.sum()),
         foreign_events=int(_flags(operations, "foreign")[of_event].sum()),
         notes=(
-            *programs.notes, *_left_aside(raw.events, aside), *_cut(communications),
+            *programs.notes,
+            *_left_aside(raw.events, aside),
+            *_cut(communications),
             *_foreign(raw.events, operations, of_event),
             *_shown_bytes(raw.events, operations, of_event, role),
             *[f"{enclosing.size} operations enclose communication on the same line: taken for loops"][: enclosing.size],
         ),
-    )  # fmt: skip
+    )
 
 
 def _anonymous(operations: Sequence[Operation]) -> Mask:
@@ -103,7 +105,7 @@ def _links(
         kinds = [operations[code].kind for code in of_comm[index]]
         return CoreEvents(
             event=index, device=device[index], kind=kinds, starts=parts.starts[index], ends=communications.ends[index]
-        )  # fmt: skip
+        )
 
     return match_calls(seen(_flags(operations, "wraps")[of_comm]), seen(parts.half == INSIDE))
 
@@ -212,9 +214,13 @@ def _enclosing(raw: DeviceEvents, role: NDArray[np.int8], parts: CommunicationEv
 
 
 def _events(
-    events: pd.DataFrame, operations: Sequence[Operation], names: Sequence[str], of_event: Ints, role: NDArray[np.int8],
+    events: pd.DataFrame,
+    operations: Sequence[Operation],
+    names: Sequence[str],
+    of_event: Ints,
+    role: NDArray[np.int8],
     ends: Floats,
-) -> pd.DataFrame:  # fmt: skip
+) -> pd.DataFrame:
     words = {
         name: words_by_code(of_event, [str(getattr(operation, name)) for operation in operations])
         for name in ("scope", "kind", "axes", "moves")

@@ -58,8 +58,9 @@ def _is_named(opcode: str, name: str) -> bool:
 def _is_of_host(opcode: str, text: str) -> bool:
     """A transfer between slices is one of the host, too, by the attribute; it communicates."""
     is_transfer = opcode.startswith(("send", "recv"))
-    return not opcode.startswith("async") and ("is_host_transfer=true" in text and "megascale" not in text
-                                               if is_transfer else opcode in ("infeed", "outfeed"))  # fmt: skip
+    return not opcode.startswith("async") and (
+        "is_host_transfer=true" in text and "megascale" not in text if is_transfer else opcode in ("infeed", "outfeed")
+    )
 
 
 def _is_local(item: Instruction) -> bool:

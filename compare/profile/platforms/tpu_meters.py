@@ -49,11 +49,15 @@ def _counters(line: Line, stats: Sequence[str], *, device: int, zero_ns: int) ->
                 order = np.argsort(starts[known], kind="stable")
                 if order.size:
                     yield Series(
-                        device=device, name=str(name).strip(), quantity=quantity, unit=unit,
+                        device=device,
+                        name=str(name).strip(),
+                        quantity=quantity,
+                        unit=unit,
                         component=MEMORY if match["part"] == "HBM" else CORE,
-                        times_ns=starts[known][order], values=values[known][order],
+                        times_ns=starts[known][order],
+                        values=values[known][order],
                         failed=int(chosen.sum() - known.sum()),
-                    )  # fmt: skip
+                    )
 
 
 def _states(line: Line, *, device: int, zero_ns: int) -> Iterator[Series]:
@@ -68,6 +72,11 @@ def _states(line: Line, *, device: int, zero_ns: int) -> Iterator[Series]:
         change = np.concatenate(([0.0], np.ones(chosen.size), -np.ones(chosen.size), [0.0]))
         order = np.argsort(times, kind="stable")
         yield Series(
-            device=device, name=f"Power Throttle: {name}", quantity=THROTTLE, unit="%", component=CORE,
-            times_ns=times[order], values=100 * np.clip(np.cumsum(change[order]), 0, 1),
-        )  # fmt: skip
+            device=device,
+            name=f"Power Throttle: {name}",
+            quantity=THROTTLE,
+            unit="%",
+            component=CORE,
+            times_ns=times[order],
+            values=100 * np.clip(np.cumsum(change[order]), 0, 1),
+        )

@@ -29,18 +29,31 @@ from compare.timeline.series import (
 )
 
 METRICS = {
-    "gpu_power": (POWER, CHIP, "W"), "power": (POWER, CHIP, "W"), "mem_power": (POWER, MEMORY, "W"),
-    "gpu_util": (USE, CHIP, "%"), "mem_util": (USE, MEMORY, "%"),
-    "gpu_thermal": (TEMPERATURE, CHIP, "°C"), "mem_thermal": (TEMPERATURE, MEMORY, "°C"),
-    "sm_clock": (CLOCK, CHIP, "MHz"), "gpu_clock": (CLOCK, CHIP, "MHz"), "mem_clock": (CLOCK, MEMORY, "MHz"),
-    "pcie_rx_bytes": (COUNT, CHIP, "B"), "pcie_tx_bytes": (COUNT, CHIP, "B"),
-    "pcie_rx_throughput": (RATE, CHIP, "kB/s"), "pcie_tx_throughput": (RATE, CHIP, "kB/s"),
-    "nvlink_rx_throughput": (COUNT, CHIP, "KiB"), "nvlink_tx_throughput": (COUNT, CHIP, "KiB"),
-    "system_cpu_usage": (USE, HOST, "%"), "system_cpu_idle": (USE, HOST, "%"), "system_cpu_iowait": (USE, HOST, "%"),
+    "gpu_power": (POWER, CHIP, "W"),
+    "power": (POWER, CHIP, "W"),
+    "mem_power": (POWER, MEMORY, "W"),
+    "gpu_util": (USE, CHIP, "%"),
+    "mem_util": (USE, MEMORY, "%"),
+    "gpu_thermal": (TEMPERATURE, CHIP, "°C"),
+    "mem_thermal": (TEMPERATURE, MEMORY, "°C"),
+    "sm_clock": (CLOCK, CHIP, "MHz"),
+    "gpu_clock": (CLOCK, CHIP, "MHz"),
+    "mem_clock": (CLOCK, MEMORY, "MHz"),
+    "pcie_rx_bytes": (COUNT, CHIP, "B"),
+    "pcie_tx_bytes": (COUNT, CHIP, "B"),
+    "pcie_rx_throughput": (RATE, CHIP, "kB/s"),
+    "pcie_tx_throughput": (RATE, CHIP, "kB/s"),
+    "nvlink_rx_throughput": (COUNT, CHIP, "KiB"),
+    "nvlink_tx_throughput": (COUNT, CHIP, "KiB"),
+    "system_cpu_usage": (USE, HOST, "%"),
+    "system_cpu_idle": (USE, HOST, "%"),
+    "system_cpu_iowait": (USE, HOST, "%"),
     "system_cpu_temp": (TEMPERATURE, HOST, "°C"),
-    "system_memory_used": (USE, HOST, "B"), "system_memory_free": (USE, HOST, "B"),
-    "system_ib_rx_bytes": (COUNT, HOST, "B"), "system_ib_tx_bytes": (COUNT, HOST, "B"),
-}  # fmt: skip
+    "system_memory_used": (USE, HOST, "B"),
+    "system_memory_free": (USE, HOST, "B"),
+    "system_ib_rx_bytes": (COUNT, HOST, "B"),
+    "system_ib_tx_bytes": (COUNT, HOST, "B"),
+}
 """Metric -> quantity, component, unit.  `nvlink_*_throughput` counts, as CharLLM-PPT's figures read it: its unit is
 what NVML's field documents."""
 
@@ -84,11 +97,18 @@ def read_metrics(paths: Sequence[Path], *, per_host: int | None = None) -> CsvSa
         times = frame["time"].to_numpy(np.float64)
         second = int(times.min()) if second is None else min(second, int(times.min()))
         quantity, component, unit = METRICS[match["metric"]]
-        series.append(Series(
-            device=int(match["rank"]), name=match["metric"] + (f" {match['id']}" if match["id"] else ""),
-            quantity=quantity, component=component, unit=unit, times_ns=times,
-            values=frame["value"].to_numpy(np.float64), failed=failed,
-        ))  # fmt: skip
+        series.append(
+            Series(
+                device=int(match["rank"]),
+                name=match["metric"] + (f" {match['id']}" if match["id"] else ""),
+                quantity=quantity,
+                component=component,
+                unit=unit,
+                times_ns=times,
+                values=frame["value"].to_numpy(np.float64),
+                failed=failed,
+            )
+        )
     if second is None:
         raise TimingError(f"{paths[0].parent}: no samples in {len(paths)} CSV files; {'; '.join(notes[:3])}")
     ranks = sorted({part.device for part in series if part.component != HOST})
@@ -123,9 +143,16 @@ def _read(path: Path) -> tuple[pd.DataFrame, int, list[str]]:
         return frame, 0, ["it is empty"]
     try:
         text = pd.read_csv(
-            BytesIO(data), header=None, names=["time", "value"], usecols=[0, 1], dtype=str, encoding_errors="replace",
-            on_bad_lines="skip", skip_blank_lines=True, index_col=False,
-        )  # fmt: skip
+            BytesIO(data),
+            header=None,
+            names=["time", "value"],
+            usecols=[0, 1],
+            dtype=str,
+            encoding_errors="replace",
+            on_bad_lines="skip",
+            skip_blank_lines=True,
+            index_col=False,
+        )
     except (ValueError, pd.errors.ParserError):
         return frame, 0, ["no lines of time,value"]
     frame = text.apply(pd.to_numeric, errors="coerce")

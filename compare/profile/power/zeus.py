@@ -70,9 +70,9 @@ def read_log(path: Path) -> ZeusWindows:
             lost += 1
             continue
         begin, elapsed, *joules = (float(number or 0) for number in numbers)
-        windows.append(Window(
-            name=words[0], seconds=elapsed, energy_j=dict(zip(devices, joules, strict=True)), start_unix_s=begin
-        ))  # fmt: skip
+        windows.append(
+            Window(name=words[0], seconds=elapsed, energy_j=dict(zip(devices, joules, strict=True)), start_unix_s=begin)
+        )
     notes = [f"{path.name}: {lost} of {len(lines) - 1} lines are no windows: left out"] if lost else []
     return _checked(windows, path, notes)
 

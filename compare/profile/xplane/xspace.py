@@ -144,7 +144,7 @@ class ProtobufLine:
         sizes = np.concatenate([np.empty(0, np.int64), *(part.value.view(np.int64) for part in stats)])
         stats_of_events = Stats(
             Messages(events.data, starts, starts + sizes), owner, count=len(events), names=self._stat_names
-        )  # fmt: skip
+        )
         return _Columns(columns[_METADATA], columns[_OFFSET], columns[_DURATION], stats_of_events)
 
     @cached_property

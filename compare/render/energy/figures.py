@@ -22,13 +22,23 @@ WIDE = 8.0
 
 # Neighbours differ in grey too, by how dark they are and by their hatching.
 _LOOK = {
-    "compute": ("#33415a", ""), "memory": ("#bfd08f", "////"), "network": ("#c96a1b", "\\\\\\\\"),
-    "ici": ("#c96a1b", "\\\\\\\\"), "dcn": ("#eebf8b", "xxxx"), "idle": ("#e3e6ea", ""), "static": ("#e3e6ea", ""),
-}  # fmt: skip
+    "compute": ("#33415a", ""),
+    "memory": ("#bfd08f", "////"),
+    "network": ("#c96a1b", "\\\\\\\\"),
+    "ici": ("#c96a1b", "\\\\\\\\"),
+    "dcn": ("#eebf8b", "xxxx"),
+    "idle": ("#e3e6ea", ""),
+    "static": ("#e3e6ea", ""),
+}
 _TIME = ("compute", "memory", "network", "idle")
 _ENERGY = ("compute", "memory", "ici", "dcn", "static")
-_LEGEND = {"compute": ARITHMETIC, "memory": "memory", "ici": "network: exposed time, ICI", "dcn": "DCN",
-           "static": "idle time, static energy"}  # fmt: skip
+_LEGEND = {
+    "compute": ARITHMETIC,
+    "memory": "memory",
+    "ici": "network: exposed time, ICI",
+    "dcn": "DCN",
+    "static": "idle time, static energy",
+}
 
 
 Known = Sequence[tuple[ProgramTiming, StepEnergy]]
@@ -58,7 +68,7 @@ def draw_breakdown(phase: str, known: Known) -> Picture:
         for title, names, parts, ends in (
             ("time, mean over devices", _TIME, of_time, []),
             ("energy of all chips; line: its range", _ENERGY, of_energy, spans),
-        ):  # fmt: skip
+        ):
             top -= 0.4 + height
             panel = figure.add_axes((left / WIDE, top / tall, (WIDE - left - 0.25) / WIDE, height / tall))
             top -= 0.32

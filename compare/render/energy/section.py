@@ -68,8 +68,9 @@ def _phase(report: Report, phase: str, members: Sequence[ProgramTiming]) -> Iter
     tables: list[Block] = [_verdict_table(phase, members)]
     if difference:
         tables.append(_difference_table(report, phase, difference))
-    yield Fold(summary=f"By verdict, and the difference by component, {phase}", blocks=tuple(tables),
-               terminal=Shown.BLOCKS)  # fmt: skip
+    yield Fold(
+        summary=f"By verdict, and the difference by component, {phase}", blocks=tuple(tables), terminal=Shown.BLOCKS
+    )
 
 
 def compare_words(report: Report, phase: str, difference: EnergyDifference) -> str:
@@ -104,11 +105,12 @@ def breakdown_table(phase: str, timings: Sequence[ProgramTiming]) -> Table:
     return Table(
         name=f"Time and energy of a step of {phase}, modelled, by component",
         columns=(
-            Column(heading="program", prose=True), Column(heading="", prose=True),
+            Column(heading="program", prose=True),
+            Column(heading="", prose=True),
             *(Column(heading=words) for words in headings),
         ),
         rows=tuple(row for timing in timings if timing.energy for row in _breakdown_rows(timing, timing.energy)),
-    )  # fmt: skip
+    )
 
 
 def _breakdown_rows(timing: ProgramTiming, energy: StepEnergy) -> Iterator[Row]:
@@ -135,15 +137,17 @@ def _program_table(phase: str, members: Sequence[ProgramTiming]) -> Table:
     return Table(
         name=f"Energy and power of a step of {phase}, modelled",
         columns=(
-            Column(heading="program", prose=True), *(Column(heading=words) for words in headings),
-            Column(heading="tokens a joule", page_only=True), Column(heading="peak of 1 ms", page_only=True),
+            Column(heading="program", prose=True),
+            *(Column(heading=words) for words in headings),
+            Column(heading="tokens a joule", page_only=True),
+            Column(heading="peak of 1 ms", page_only=True),
         ),
         rows=tuple(
             Row(name=timing.title, code=timing.cell, cells=tuple(_program_cells(timing.energy)))
             for timing in members
             if timing.energy
         ),
-    )  # fmt: skip
+    )
 
 
 def _program_cells(energy: StepEnergy) -> Iterator[Cell]:
@@ -161,14 +165,15 @@ def _verdict_table(phase: str, members: Sequence[ProgramTiming]) -> Table:
         name=f"Energy of a step of {phase} by verdict, modelled",
         captioned=True,
         columns=(
-            Column(heading="program", prose=True), *(Column(heading=name, style=name) for name in VERDICTS),
+            Column(heading="program", prose=True),
+            *(Column(heading=name, style=name) for name in VERDICTS),
         ),
         rows=tuple(
             Row(name=timing.title, code=timing.cell, cells=tuple(_verdict_cells(timing.energy)))
             for timing in members
             if timing.energy
         ),
-    )  # fmt: skip
+    )
 
 
 def _verdict_cells(energy: StepEnergy) -> Iterator[Cell]:
@@ -213,7 +218,8 @@ def _coefficients(model: EnergyModel) -> Iterator[Block]:
     table = Table(
         name="Coefficients of the energy model",
         columns=(
-            Column(heading="component"), *(Column(heading=words) for words in headings),
+            Column(heading="component"),
+            *(Column(heading=words) for words in headings),
             Column(heading="source", prose=True, page_only=True),
         ),
         rows=tuple(
@@ -221,12 +227,14 @@ def _coefficients(model: EnergyModel) -> Iterator[Block]:
                 name=NAMES.get(name, name),
                 cells=(
                     *(Cell(f"{number:g}") for number in (row.value, row.low, row.high)),
-                    Cell(row.unit), Cell(row.standing), Cell(row.source),
+                    Cell(row.unit),
+                    Cell(row.standing),
+                    Cell(row.source),
                 ),
             )
             for name, row in model.coefficients.items()
         ),
-    )  # fmt: skip
+    )
     yield Fold(summary=f"The coefficients: those of {model.name}{calibrated}", blocks=(table,), terminal=Shown.BLOCKS)
     yield PageOnly((Sentence("docs/energy.md says what each covers, and what is left out.", Tone.SOFT),))
 

@@ -20,9 +20,7 @@ def energy_sentence(report: Report) -> str:
         return ""
     first, *others = sorted(by_arm.values(), key=lambda timings: -sum(_of(timing).avoidable_j for timing in timings))
     words = "; ".join(_first_words(timing, begins=not index) for index, timing in enumerate(first))
-    rest = "; ".join(
-        f"{timings[0].title}: {' and '.join(map(_other_words, timings))}" for timings in others
-    )  # fmt: skip
+    rest = "; ".join(f"{timings[0].title}: {' and '.join(map(_other_words, timings))}" for timings in others)
     model = report.energy_model
     calibrated = f" (calibrated on {model.calibrated_on})" if model and model.calibrated_on else ""
     return f"Energy, modelled{calibrated}: {words}{f' ({rest})' if rest else ''}; ranges take the times as exact."

@@ -158,11 +158,10 @@ def _row(entry: Attribution, cells: Sequence[str]) -> Row:
         exact=exact_text(entry.bytes),
         cells=(
             Cell(OWNERS[entry.owner], soft=f"({evidence_text(entry)})"),
-            Cell(f"{entry.kind} {axes_text(entry.axes)} in {entry.scope}",
-                 soft=f"({entry.verdict}, {entry.cause})"),
+            Cell(f"{entry.kind} {axes_text(entry.axes)} in {entry.scope}", soft=f"({entry.verdict}, {entry.cause})"),
             *(Cell(words, style="zero" if words == "same" else "") for words in effects),
         ),
-    )  # fmt: skip
+    )
 
 
 def control_lines(report: Report) -> list[str]:

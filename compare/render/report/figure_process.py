@@ -99,9 +99,7 @@ class _Ended(Exception):  # noqa: N818  (it never leaves this file)
 
 def _start() -> "subprocess.Popen[bytes]":
     paths = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    return subprocess.Popen(
-        COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=paths
-    )  # fmt: skip
+    return subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=paths)
 
 
 def main() -> None:

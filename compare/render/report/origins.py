@@ -131,8 +131,11 @@ def _changes(entries: Sequence[OriginTotals]) -> list[str]:
     for entry in entries:
         for change, number in entry.changes.items():
             sums[change] = sums.get(change, 0) + number
-    return [f"{number} {what} by {by_text(span)}" for change, number in sums.items()
-            for span, _, what in [change.rpartition(": ")]]  # fmt: skip
+    return [
+        f"{number} {what} by {by_text(span)}"
+        for change, number in sums.items()
+        for span, _, what in [change.rpartition(": ")]
+    ]
 
 
 def by_text(span: str) -> str:

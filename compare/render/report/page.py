@@ -98,8 +98,7 @@ def render_page(
 
 def _widget(anchor: str, title: str, link: str, template: str, values: Mapping[str, object], lead: str = "") -> Section:
     """A section with one drawing."""
-    return Section(anchor=anchor, title=title, link=link, lead=lead,
-                   blocks=(Widget(template=template, values=values),))  # fmt: skip
+    return Section(anchor=anchor, title=title, link=link, lead=lead, blocks=(Widget(template=template, values=values),))
 
 
 def _story(report: Report, phase: str) -> Section:
@@ -108,8 +107,14 @@ def _story(report: Report, phase: str) -> Section:
         "The bytes that move, where, how often and by which cause. Bars are to one scale: the longest is"
         f" {bytes_text(story.most_bytes)} per step."
     )
-    return _widget(f"story-{phase}", f"one step of {phase}, in order", f"{phase}, step by step", "story.html.j2",
-                   {"story": story}, lead)  # fmt: skip
+    return _widget(
+        f"story-{phase}",
+        f"one step of {phase}, in order",
+        f"{phase}, step by step",
+        "story.html.j2",
+        {"story": story},
+        lead,
+    )
 
 
 def _mesh(report: Report) -> Section:

@@ -40,9 +40,13 @@ from compare.report.model.report import PhaseReport, Report
 from compare.report.programs import GOOD
 
 _BYTES = {
-    "inherent": "inherent", "inflated": "inflated", "induced": "induced", "common": "common",
-    "framework_induced": "framework-induced", "missing": "missing",
-}  # fmt: skip
+    "inherent": "inherent",
+    "inflated": "inflated",
+    "induced": "induced",
+    "common": "common",
+    "framework_induced": "framework-induced",
+    "missing": "missing",
+}
 """Columns of the headline."""
 
 _FAR_APART = 20

@@ -25,10 +25,15 @@ def print_plan(plan: Contract, *, out: Console | None = None) -> None:
     out = out or console()
     out.print(wrap_prose(f"Required communication: {_case(plan.case)}", width=text_width(out), style="bold"))
     sections = [
-        Section(anchor=phase, title=phase, link=phase, lead=f"{bytes_text(contract.total)} per step, mean over devices",
-                blocks=tuple(contract_blocks(phase, contract.inherent, notes=contract.notes)))
+        Section(
+            anchor=phase,
+            title=phase,
+            link=phase,
+            lead=f"{bytes_text(contract.total)} per step, mean over devices",
+            blocks=tuple(contract_blocks(phase, contract.inherent, notes=contract.notes)),
+        )
         for phase, contract in plan.phases.items()
-    ]  # fmt: skip
+    ]
     print_sections(sections, out=out, details=True)
 
 
@@ -61,11 +66,16 @@ def contract_blocks(
     yield Table(
         name=f"Contract of {phase}",
         columns=(
-            Column(heading="scope", prose=True), Column(heading="collective", prose=True), Column(heading="count"),
-            Column(heading="payload"), Column(heading="wire"), Column(heading=f"per{KEPT}step"), *more,
+            Column(heading="scope", prose=True),
+            Column(heading="collective", prose=True),
+            Column(heading="count"),
+            Column(heading="payload"),
+            Column(heading="wire"),
+            Column(heading=f"per{KEPT}step"),
+            *more,
         ),
         rows=tuple(_row(row, satisfied[index : index + 1]) for index, row in enumerate(rows)),
-    )  # fmt: skip
+    )
 
 
 def _row(row: ServedRow, satisfied: Sequence[str]) -> Row:
@@ -75,11 +85,15 @@ def _row(row: ServedRow, satisfied: Sequence[str]) -> Row:
         name="",
         code=row.scope,
         cells=(
-            Cell(collective), Cell(f"{row.executions:,}"), Cell(bytes_text(row.payload_bytes)),
-            Cell(bytes_text(row.wire_bytes)), Cell(bytes_text(step), exact=exact_text(step)), *map(Cell, satisfied),
+            Cell(collective),
+            Cell(f"{row.executions:,}"),
+            Cell(bytes_text(row.payload_bytes)),
+            Cell(bytes_text(row.wire_bytes)),
+            Cell(bytes_text(step), exact=exact_text(step)),
+            *map(Cell, satisfied),
         ),
         note=f"{row.formula} ({row.source})",
-    )  # fmt: skip
+    )
 
 
 def network_words(row: ServedRow) -> str:

@@ -11,10 +11,22 @@ from compare.report.model.report import Report
 from meshes.case import Case
 
 STEP = (
-    "embed", "pipeline.shift", "norm", "layer.attention.qkv", "layer.attention.core", "layer.attention.out",
-    "layer.moe.route", "layer.moe.dispatch", "layer.moe.experts", "layer.moe.combine",
-    "layer.mlp.up", "layer.mlp.down", "head", "sample", "pipeline.collect",
-)  # fmt: skip
+    "embed",
+    "pipeline.shift",
+    "norm",
+    "layer.attention.qkv",
+    "layer.attention.core",
+    "layer.attention.out",
+    "layer.moe.route",
+    "layer.moe.dispatch",
+    "layer.moe.experts",
+    "layer.moe.combine",
+    "layer.mlp.up",
+    "layer.mlp.down",
+    "head",
+    "sample",
+    "pipeline.collect",
+)
 """The order of scopes in a step, for those that no program shows."""
 
 PARTS: Mapping[str, str] = {

@@ -82,14 +82,15 @@ def lay_out_torus(mesh: DeviceMesh) -> Torus:
     several = len(planes) > 1
     left, top = max(x for x, _, _ in planes.values()), max(y for _, y, _ in planes.values())
     return Torus(
-        width=left + _wide(sides), height=top + _tall(sides, several),
+        width=left + _wide(sides),
+        height=top + _tall(sides, several),
         chips=tuple(chips),
         links=tuple(line for plane in planes.values() for line in _links(plane, sides)),
         wraps=tuple(line for plane in planes.values() for line in _wraps(plane, sides, mesh.wraps)),
         planes=tuple(planes.values()) if several else (),
         axes=groups,
         hues={axis: _hues(rows, len(chips)) for axis, rows in groups.items()},
-    )  # fmt: skip
+    )
 
 
 def _planes(slices: int, sides: Sequence[int]) -> dict[tuple[int, int], tuple[float, float, str]]:
@@ -123,8 +124,13 @@ def _chip(device: Device, planes: Mapping[tuple[int, int], tuple[float, float, s
     width = CHIP / cores
     on_mesh = " ".join(f"{axis}{coordinate}" for axis, coordinate in device.coordinates.items())
     where = f"x {place.x}, y {place.y}, z {place.z}"
-    return Chip(x=left + place.core * width, y=top, width=width, device=device.id,
-                title=f"device {device.id}: {on_mesh}; chip at {where}")  # fmt: skip
+    return Chip(
+        x=left + place.core * width,
+        y=top,
+        width=width,
+        device=device.id,
+        title=f"device {device.id}: {on_mesh}; chip at {where}",
+    )
 
 
 def _links(plane: tuple[float, float, str], sides: Sequence[int]) -> list[Line]:
@@ -147,14 +153,18 @@ def _wraps(plane: tuple[float, float, str], sides: Sequence[int], wraps: Sequenc
         for y in range(sides[1]):
             left, top = _corner(plane, 0, y)
             low = top + (sides[0] - 1) * PITCH + CHIP
-            lines += [Line(x1=left + CHIP / 2, y1=top - reach, x2=left + CHIP / 2, y2=top),
-                      Line(x1=left + CHIP / 2, y1=low, x2=left + CHIP / 2, y2=low + reach)]  # fmt: skip
+            lines += [
+                Line(x1=left + CHIP / 2, y1=top - reach, x2=left + CHIP / 2, y2=top),
+                Line(x1=left + CHIP / 2, y1=low, x2=left + CHIP / 2, y2=low + reach),
+            ]
     if len(wraps) > 1 and wraps[1]:
         for x in range(sides[0]):
             left, top = _corner(plane, x, 0)
             right = left + (sides[1] - 1) * PITCH + CHIP
-            lines += [Line(x1=left - reach, y1=top + CHIP / 2, x2=left, y2=top + CHIP / 2),
-                      Line(x1=right, y1=top + CHIP / 2, x2=right + reach, y2=top + CHIP / 2)]  # fmt: skip
+            lines += [
+                Line(x1=left - reach, y1=top + CHIP / 2, x2=left, y2=top + CHIP / 2),
+                Line(x1=right, y1=top + CHIP / 2, x2=right + reach, y2=top + CHIP / 2),
+            ]
     return lines
 
 

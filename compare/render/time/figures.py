@@ -249,8 +249,16 @@ def _ticks(panel: Axes, pipeline: PipelineTimes) -> None:
             continue
         for stage, held in enumerate(tick.microbatches):
             colours = ("none", COMPUTE) if held is None else (shades[held], "white")
-            panel.barh(stage, duration, left=start, height=0.8, facecolor=colours[0], edgecolor=colours[1],
-                       hatch="////" if held is None else None, linewidth=0.8)  # fmt: skip
+            panel.barh(
+                stage,
+                duration,
+                left=start,
+                height=0.8,
+                facecolor=colours[0],
+                edgecolor=colours[1],
+                hatch="////" if held is None else None,
+                linewidth=0.8,
+            )
             if held is not None and len(pipeline.ticks) <= 40:
                 middle = (start + duration / 2, stage)
                 panel.annotate(str(held), middle, ha="center", va="center", fontsize=8)

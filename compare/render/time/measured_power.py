@@ -100,8 +100,9 @@ def _bars(energy: MeasuredEnergy) -> Iterator[Text]:
             parts += [(f"  {axes_text(plain(axes))}", joules or 0, "dim") for axes, joules in energy.by_axes_j.items()]
     for words, amount, style in parts:
         share = amount / total if total else 0
-        yield Text.assemble(f"  {words:<25}{joules_text(amount):>9}{100 * share:>7.3g} %  ",
-                            ("█" * round(share * _BAR), style))  # fmt: skip
+        yield Text.assemble(
+            f"  {words:<25}{joules_text(amount):>9}{100 * share:>7.3g} %  ", ("█" * round(share * _BAR), style)
+        )
 
 
 def _operations(energy: MeasuredEnergy) -> Table:
@@ -119,11 +120,16 @@ def _meters(meters: tuple[Meter, ...]) -> Table:
     table = _table(("meter", "devices", "mean", "peak", "lowest", "highest", "± in hosts", "± hosts", "sum"))
     for meter in meters:
         table.add_row(
-            plain(_UNIT.sub("", meter.name)), f"{meter.devices:,}", _amount(meter.mean, meter.unit),
-            _amount(meter.peak, meter.unit), _amount(meter.lowest_device_mean, meter.unit, bare=True),
+            plain(_UNIT.sub("", meter.name)),
+            f"{meter.devices:,}",
+            _amount(meter.mean, meter.unit),
+            _amount(meter.peak, meter.unit),
+            _amount(meter.lowest_device_mean, meter.unit, bare=True),
             _amount(meter.highest_device_mean, meter.unit, bare=True),
-            _spread(meter.within_hosts_std), _spread(meter.between_hosts_std), _total(meter),
-        )  # fmt: skip
+            _spread(meter.within_hosts_std),
+            _spread(meter.between_hosts_std),
+            _total(meter),
+        )
     return table
 
 
@@ -131,10 +137,15 @@ def _windows(windows: tuple[PowerWindow, ...]) -> Table:
     table = _table(("window", "times", "devices", "time", "energy", "power", "± devices", "host"))
     for row in windows:
         table.add_row(
-            plain(row.name), f"{row.windows:,} ×", f"{row.devices:,}", time_text(_ns(row.mean_s)),
-            joules_text(row.energy_j), watts_text(row.mean_w), watts_text(row.device_std_w),
+            plain(row.name),
+            f"{row.windows:,} ×",
+            f"{row.devices:,}",
+            time_text(_ns(row.mean_s)),
+            joules_text(row.energy_j),
+            watts_text(row.mean_w),
+            watts_text(row.device_std_w),
             joules_text(row.host_energy_j),
-        )  # fmt: skip
+        )
     return table
 
 

@@ -82,8 +82,14 @@ def _strips(panel: Axes, rows: Sequence[tuple[ProgramTiming, str]], longest: flo
         shown = round(_COLUMNS * (timing.times.step_ns or 0) / longest)
         table[row, :shown] = up[np.arange(shown) * up.size // max(shown, 1)]
         names.append(f"{_name(timing)}, {axes} {_percent(timing.section.network[axes].duty_cycle)}")
-    panel.imshow(table, aspect="auto", cmap=_SHADES, norm=Normalize(0, 1), interpolation="nearest",
-                 extent=(0, longest, len(rows), 0))  # fmt: skip
+    panel.imshow(
+        table,
+        aspect="auto",
+        cmap=_SHADES,
+        norm=Normalize(0, 1),
+        interpolation="nearest",
+        extent=(0, longest, len(rows), 0),
+    )
     panel.set_yticks(np.arange(len(rows)) + 0.5, names, fontsize=7.5, parse_math=False)
     for row in range(1, len(rows)):
         panel.axhline(row, color="white", linewidth=2 if rows[row][0] is rows[row - 1][0] else 6)
@@ -117,8 +123,14 @@ def _volume(panel: Axes, rows: Sequence[tuple[ProgramTiming, str]], longest: flo
             sent = np.concatenate(([0.0], np.cumsum(known)))
             dash = _DASHES[programs.index(timing.cell + timing.arm) % len(_DASHES)]
             words = axes if programs.index(timing.cell + timing.arm) == 0 else None
-            panel.plot(np.linspace(0, timing.times.step_ns or 0, sent.size), sent, color=colours[axes], linestyle=dash,
-                       linewidth=1.2, label=words)  # fmt: skip
+            panel.plot(
+                np.linspace(0, timing.times.step_ns or 0, sent.size),
+                sent,
+                color=colours[axes],
+                linestyle=dash,
+                linewidth=1.2,
+                label=words,
+            )
     panel.set_xlim(0, longest)
     panel.set_ylim(bottom=0)
     panel.yaxis.set_major_locator(MaxNLocator(4))

@@ -142,8 +142,11 @@ def _limit_events(program: ProgramTimeline) -> ProgramTimeline:
 
 
 def _describe(program: ProgramTimeline) -> str:
-    alike = [f"device {device} stands for {', '.join(map(str, others))}"
-             for device, others in sorted(program.timeline.stands_for.items()) if len(others) > 1]  # fmt: skip
+    alike = [
+        f"device {device} stands for {', '.join(map(str, others))}"
+        for device, others in sorted(program.timeline.stands_for.items())
+        if len(others) > 1
+    ]
     return "; ".join([program.label, *alike])
 
 

@@ -53,9 +53,12 @@ def _overview(programs: Sequence[ProgramTimes], names: dict[str, str]) -> Table:
         idle = max((times.step_ns or 0) - sum(part or 0 for part in parts), 0) if known else None
         amounts = [time_text(_all_runs(part, program)) for part in (*parts, idle)]
         table.add_row(
-            _fit(names[program.program]), f"{program.executions:,.4g} ×", time_text(program.total_ns),
-            percent_text(program.share), *amounts,
-        )  # fmt: skip
+            _fit(names[program.program]),
+            f"{program.executions:,.4g} ×",
+            time_text(program.total_ns),
+            percent_text(program.share),
+            *amounts,
+        )
     if rest := [program for program in programs if program not in shown]:
         total = sum(program.total_ns or 0 for program in rest)
         table.add_row(f"{len(rest)} more", "", time_text(total), *[""] * (len(table.columns) - 3))

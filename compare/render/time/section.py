@@ -65,8 +65,13 @@ _MOST_PLACES = 8
 _LONGEST = 2
 """Avoidable waits per default program in a sentence."""
 
-_TIMES = {"step_ns": "step", "compute_ns": "compute", "communication_ns": f"communi{SOFT_HYPHEN}cation",
-          "hidden_ns": "hidden", "exposed_ns": "exposed"}  # fmt: skip
+_TIMES = {
+    "step_ns": "step",
+    "compute_ns": "compute",
+    "communication_ns": f"communi{SOFT_HYPHEN}cation",
+    "hidden_ns": "hidden",
+    "exposed_ns": "exposed",
+}
 _VERDICTS = ("inherent", "inflated", "induced")
 
 
@@ -96,8 +101,9 @@ def _blocks(
     if not shown:
         yield PageOnly((Sentence(ABSENT),))
         return
-    yield PageOnly((Sentence("How long a step is, and how much of it is exposed communication. Mean over devices and"
-                             " steps."),))  # fmt: skip
+    yield PageOnly(
+        (Sentence("How long a step is, and how much of it is exposed communication. Mean over devices and steps."),)
+    )
     for phase in shown:
         yield from _phase(report, phase, phases[phase])
     copies = any(timing.times.copy_wait_ns for timings in phases.values() for timing in timings)
@@ -105,9 +111,14 @@ def _blocks(
     yield Widget(template="time_legend.html.j2", values={"unknown": unknown, "copies": copies})
     if strips:
         still = [inline_picture(picture) for picture in pictures if picture.name.endswith(STILL)]
-        yield Widget(template="strips.html.j2", values={
-            "phases": shown, "strips": _strips_json(strips), "still": still,
-        })  # fmt: skip
+        yield Widget(
+            template="strips.html.j2",
+            values={
+                "phases": shown,
+                "strips": _strips_json(strips),
+                "still": still,
+            },
+        )
     yield from below_strips
     for phase in shown:
         if places := _waits(phase, phases[phase], strips=bool(strips)):
@@ -126,8 +137,9 @@ def _phase(report: Report, phase: str, timings: Sequence[ProgramTiming]) -> Iter
         head = Heading(
             f"{capitalize_first(phase)}: time per step, {group}", anchor=f"time-{phase}-{group.replace(' ', '-')}"
         )
-        yield Details((head, Fold(summary=_CPU, blocks=blocks, terminal=Shown.BLOCKS)) if group == GROUPS[2]
-                      else (head, *blocks))  # fmt: skip
+        yield Details(
+            (head, Fold(summary=_CPU, blocks=blocks, terminal=Shown.BLOCKS)) if group == GROUPS[2] else (head, *blocks)
+        )
     for words in failures(report, phase):
         yield Sentence(words, Tone.WARNING)
 
@@ -141,10 +153,13 @@ def _group(phase: str, group: str, members: Sequence[ProgramTiming]) -> Iterator
     yield PageOnly(
         tuple(Sentence(f"{timing.title} {timing.cell}: {sentence(timing)}.", Tone.STRONG) for timing in default)
     )
-    yield Widget(template="time_chart.html.j2", values={
-        "lines": [(timing, _parts(timing)) for timing in members],
-        "widest": max([timing.times.step_ns or 0 for timing in members] + [1]),
-    })  # fmt: skip
+    yield Widget(
+        template="time_chart.html.j2",
+        values={
+            "lines": [(timing, _parts(timing)) for timing in members],
+            "widest": max([timing.times.step_ns or 0 for timing in members] + [1]),
+        },
+    )
     notes = dict.fromkeys(
         f"{timing.title} {timing.cell}: {note}" for timing in members for note in timing.section.notes
     )
@@ -179,13 +194,15 @@ def _table(phase: str, group: str, members: Sequence[ProgramTiming]) -> Table:
     return Table(
         name=f"Times of {phase}, {group}",
         columns=(
-            Column(heading="program", prose=True), *(Column(heading=words) for words in _TIMES.values()), *verdicts,
+            Column(heading="program", prose=True),
+            *(Column(heading=words) for words in _TIMES.values()),
+            *verdicts,
             *(Column(heading=words, page_only=True) for words in more),
         ),
         rows=tuple(
             Row(name=timing.title, code=timing.cell, cells=tuple(_cells(timing, members))) for timing in members
         ),
-    )  # fmt: skip
+    )
 
 
 def _copies(members: Sequence[ProgramTiming]) -> list[str]:
@@ -235,10 +252,18 @@ def _waits(phase: str, timings: Sequence[ProgramTiming], *, strips: bool) -> Wid
     if not places:
         return None
     more = places[_MOST_PLACES:]
-    return Widget(template="waits.html.j2", values={
-        "phase": phase, "shown": shown, "places": places[:_MOST_PLACES], "widest": places[0].total_ns,
-        "more": len(more), "more_ns": max((place.total_ns for place in more), default=0), "strips": strips,
-    })  # fmt: skip
+    return Widget(
+        template="waits.html.j2",
+        values={
+            "phase": phase,
+            "shown": shown,
+            "places": places[:_MOST_PLACES],
+            "widest": places[0].total_ns,
+            "more": len(more),
+            "more_ns": max((place.total_ns for place in more), default=0),
+            "strips": strips,
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,8 +301,10 @@ def _target(wait: Wait) -> str:
 def _timeline_differences(report: Report, phases: Iterable[str], *, strips: bool) -> Iterator[Block]:
     pairs = [(phase, pair) for phase in phases for pair in differences(report, phase)]
     if pairs:
-        widgets = (Widget(template="time_diff.html.j2", values={"found": pair, "name": phase, "strips": strips})
-                   for phase, pair in pairs)  # fmt: skip
+        widgets = (
+            Widget(template="time_diff.html.j2", values={"found": pair, "name": phase, "strips": strips})
+            for phase, pair in pairs
+        )
         yield PageOnly((Heading("Timelines compared"), *widgets))
 
 

@@ -45,18 +45,33 @@ _PROGRAM = {"phase": TEXT, "arm": TEXT, "cell": TEXT, "source": TEXT}
 
 LISTS = {
     "intervals": {
-        **_PROGRAM, "from_axes": TEXT, "to_axes": TEXT, "n": WHOLE, "median_ns": NUMBER, "p95_ns": NUMBER,
+        **_PROGRAM,
+        "from_axes": TEXT,
+        "to_axes": TEXT,
+        "n": WHOLE,
+        "median_ns": NUMBER,
+        "p95_ns": NUMBER,
         "iqr_ns": NUMBER,
     },
     "matrix": {
-        **_PROGRAM, "device_from": WHOLE, "device_to": WHOLE, "axes": TEXT, "logical_bytes": NUMBER,
+        **_PROGRAM,
+        "device_from": WHOLE,
+        "device_to": WHOLE,
+        "axes": TEXT,
+        "logical_bytes": NUMBER,
         "routed_bytes": NUMBER,
     },
     "messages": {
-        **_PROGRAM, "kind": TEXT, "axes": TEXT, "scope": TEXT, "dtype": TEXT, "shapes_json": TEXT,
-        "payload_bytes": NUMBER, "count": NUMBER,
+        **_PROGRAM,
+        "kind": TEXT,
+        "axes": TEXT,
+        "scope": TEXT,
+        "dtype": TEXT,
+        "shapes_json": TEXT,
+        "payload_bytes": NUMBER,
+        "count": NUMBER,
     },
-}  # fmt: skip
+}
 """The lists of a timing section, each a table: docs/metrics.md, sections 5, 7 and 10."""
 
 
@@ -119,7 +134,7 @@ def _list_rows(report: Report, name: str) -> Iterator[Row]:
                 "intervals": timing.section.intervals,
                 "matrix": timing.section.matrix,
                 "messages": timing.section.messages,
-            }[name]  # fmt: skip
+            }[name]
             identity = {"phase": phase, "arm": timing.arm, "cell": timing.cell, "source": timing.source}
             yield from ({**identity, **encode(row)} for row in rows or ())
 

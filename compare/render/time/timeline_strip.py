@@ -107,17 +107,28 @@ def strip(program: ProgramTimeline, *, stage_of: Mapping[int, int] = NO_STAGES) 
     for device in _shown_devices(events, stage_of):
         device_comms = comms[comms["device"].eq(device)]
         work, copies = (events[events["device"].eq(device) & events["role"].eq(role)] for role in (COMPUTE, COPY))
-        lanes.append(Lane(
-            name=_name(device, timeline.stands_for.get(device, (device,)), stage_of),
-            compute=_blocks(work, begin, unit, least=(end - begin) / _SEEN),
-            copies=_blocks(copies, begin, unit, least=(end - begin) / _SEEN) or None,
-            talk=_communications(device_comms, indices[comms["device"].eq(device).to_numpy()], begin, unit),
-        ))  # fmt: skip
+        lanes.append(
+            Lane(
+                name=_name(device, timeline.stands_for.get(device, (device,)), stage_of),
+                compute=_blocks(work, begin, unit, least=(end - begin) / _SEEN),
+                copies=_blocks(copies, begin, unit, least=(end - begin) / _SEEN) or None,
+                talk=_communications(device_comms, indices[comms["device"].eq(device).to_numpy()], begin, unit),
+            )
+        )
     return Strip(
-        phase=program.phase, arm=program.arm, title=program.title, cell=program.cell, default=program.default,
-        source=timeline.source, on_cpu=program.platform == "cpu", label=program.label, unit_ns=unit,
-        step_ns=end - begin, collectives=collectives, lanes=tuple(lanes),
-    )  # fmt: skip
+        phase=program.phase,
+        arm=program.arm,
+        title=program.title,
+        cell=program.cell,
+        default=program.default,
+        source=timeline.source,
+        on_cpu=program.platform == "cpu",
+        label=program.label,
+        unit_ns=unit,
+        step_ns=end - begin,
+        collectives=collectives,
+        lanes=tuple(lanes),
+    )
 
 
 def stages(mesh: DeviceMesh) -> dict[int, int]:
@@ -165,10 +176,17 @@ def _collectives(
     for collective, name, kind, axes, scope, payload in table.drop_duplicates().to_numpy().tolist():
         share = shares.get(collective, NO_SHARE)
         known = None if math.isnan(payload) else round(payload)
-        collectives.append(StripCollective(
-            name=collective or name, kind=kind, axes=axes, scope=scope, payload_bytes=known, verdict=share.verdict,
-            parts=tuple(round(part, 4) for part in share.parts),
-        ))  # fmt: skip
+        collectives.append(
+            StripCollective(
+                name=collective or name,
+                kind=kind,
+                axes=axes,
+                scope=scope,
+                payload_bytes=known,
+                verdict=share.verdict,
+                parts=tuple(round(part, 4) for part in share.parts),
+            )
+        )
     return indices, tuple(collectives)
 
 

@@ -56,12 +56,19 @@ def program_timelines(report: Report, timelines: Mapping[Key, Timeline]) -> list
             for program in programs:
                 timeline = timelines.get((arm, phase, program.cell))
                 if timeline is not None:
-                    timelines_of_report.append(ProgramTimeline(
-                        phase=phase, arm=arm, title=report.arms[arm].title, cell=program.cell,
-                        default=program is programs.default, timeline=timeline,
-                        shares=verdict_shares(program.collectives, axes=report.mesh.groups), platform=program.platform,
-                        energy=program.energy,
-                    ))  # fmt: skip
+                    timelines_of_report.append(
+                        ProgramTimeline(
+                            phase=phase,
+                            arm=arm,
+                            title=report.arms[arm].title,
+                            cell=program.cell,
+                            default=program is programs.default,
+                            timeline=timeline,
+                            shares=verdict_shares(program.collectives, axes=report.mesh.groups),
+                            platform=program.platform,
+                            energy=program.energy,
+                        )
+                    )
     return timelines_of_report
 
 

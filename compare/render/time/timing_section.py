@@ -167,9 +167,16 @@ def _timing(
     phase: str, arm: str, title: str, program: ProgramReport, section: Timing, *, default: bool
 ) -> ProgramTiming:
     return ProgramTiming(
-        phase=phase, arm=arm, title=title, cell=program.cell, default=default, section=section,
-        platform=program.platform, rows=program.collectives, energy=program.energy,
-    )  # fmt: skip
+        phase=phase,
+        arm=arm,
+        title=title,
+        cell=program.cell,
+        default=default,
+        section=section,
+        platform=program.platform,
+        rows=program.collectives,
+        energy=program.energy,
+    )
 
 
 def by_group(timings: Sequence[ProgramTiming]) -> Mapping[str, list[ProgramTiming]]:
@@ -238,13 +245,17 @@ def _wait(timing: ProgramTiming, key: tuple[str, str, str], times: Sequence[Coll
     counts = [times_row.executions for times_row in times if times_row.executions is not None]
     scope, kind, axes = key
     return Wait(
-        timing=timing, scope=scope, kind=kind, axes=axes, exposed_ns=exposed,
+        timing=timing,
+        scope=scope,
+        kind=kind,
+        axes=axes,
+        exposed_ns=exposed,
         communication_ns=sum(times_row.communication_ns or 0 for times_row in times),
         executions=round(sum(counts)) if len(counts) == len(times) else None,
         names=tuple(times_row.collective for times_row in times),
         causes=tuple(sorted(causes, key=lambda cause: -causes[cause])),
         source_lines=tuple(dict.fromkeys(row.source_line for row in rows if row.source_line)),
-    )  # fmt: skip
+    )
 
 
 def _parts(row: CollectiveRow | None) -> Mapping[str, float]:

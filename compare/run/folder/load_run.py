@@ -139,9 +139,14 @@ def _requested_programs(case_json: Mapping[str, object], present: Collection[Key
 def _missing(key: Key, *, case: Case) -> ProgramResult:
     arm, phase, cell = key
     return ProgramResult(
-        arm=arm, phase=phase, cell=cell, status=MISSING, error="it was made, and is not in the run folder",
-        executed=_executed(cell, case), witness=cell in WITNESSES,
-    )  # fmt: skip
+        arm=arm,
+        phase=phase,
+        cell=cell,
+        status=MISSING,
+        error="it was made, and is not in the run folder",
+        executed=_executed(cell, case),
+        witness=cell in WITNESSES,
+    )
 
 
 def _executed(cell: str, case: Case) -> Case | None:
@@ -170,9 +175,17 @@ def _cell(folder: Path, *, case: Case, run: Path) -> ProgramResult:
             arm=arm, phase=phase, cell=cell, status=DAMAGED, error=error, executed=executed, witness=cell in WITNESSES
         )
     return ProgramResult(
-        arm=arm, phase=phase, cell=cell, status=about.status, error=error, about=about, hlo=hlo, executed=executed,
-        passes=recorded, witness=cell in WITNESSES,
-    )  # fmt: skip
+        arm=arm,
+        phase=phase,
+        cell=cell,
+        status=about.status,
+        error=error,
+        about=about,
+        hlo=hlo,
+        executed=executed,
+        passes=recorded,
+        witness=cell in WITNESSES,
+    )
 
 
 def _passes(path: Path, digest: str | None, *, run: Path) -> bytes | None:

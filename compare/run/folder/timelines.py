@@ -222,9 +222,14 @@ def _energy(program: JudgedProgram, entry: ProgramReport, timing: Timing, times:
         return None
     case, chip = program.case, times.chip
     return measure_energy(
-        times.by_key[program.result.key], timing, verdict_shares(entry.collectives), chip,
-        per_chip=chip.devices, peaks=_peaks(chip), tokens=case.batch * (case.seq if case.phase == "prefill" else 1),
-    )  # fmt: skip
+        times.by_key[program.result.key],
+        timing,
+        verdict_shares(entry.collectives),
+        chip,
+        per_chip=chip.devices,
+        peaks=_peaks(chip),
+        tokens=case.batch * (case.seq if case.phase == "prefill" else 1),
+    )
 
 
 def _energy_difference(

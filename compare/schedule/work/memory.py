@@ -10,15 +10,34 @@ from compare.hlo.collective import COLLECTIVE_KINDS
 from compare.hlo.text.instruction import Computation, Instruction
 from compare.hlo.text.shapes import Array, Shape, arrays
 
-FREE = frozenset({
-    "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "partition-id", "replica-id",
-    "opt-barrier", "optimization-barrier", "add-dependency", "domain",
-})  # fmt: skip
+FREE = frozenset(
+    {
+        "parameter",
+        "constant",
+        "tuple",
+        "get-tuple-element",
+        "bitcast",
+        "after-all",
+        "partition-id",
+        "replica-id",
+        "opt-barrier",
+        "optimization-barrier",
+        "add-dependency",
+        "domain",
+    }
+)
 """Opcodes that only name existing values: nothing runs."""
-FREE_CALLS = frozenset({
-    "AllocateBuffer", "ConcatBitcast", "Sharding", "PrepareAsyncCallStart", "PrepareAsyncCallDone", "SliceId",
-    "AssumeGatherIndicesInBound",
-})  # fmt: skip
+FREE_CALLS = frozenset(
+    {
+        "AllocateBuffer",
+        "ConcatBitcast",
+        "Sharding",
+        "PrepareAsyncCallStart",
+        "PrepareAsyncCallDone",
+        "SliceId",
+        "AssumeGatherIndicesInBound",
+    }
+)
 
 _SPACE = re.compile(r"[a-z]\w*\[[^\]]*\](?:\{[^}]*?(?:S\((\d+)\))?\})?")
 _COMMENT = re.compile(r"/\*.*?\*/")

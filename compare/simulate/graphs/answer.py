@@ -112,9 +112,14 @@ def _read_subject(request: GraphRequest) -> Subject:
     if request.machine is None and not request.as_astra_sim:
         machine = count_in_ns(machine, tick_ps)
     return Subject(
-        name=trace.graph.name, graph=trace.graph, machine=machine, tick_ps=tick_ps if request.as_astra_sim else 1000,
-        unnamed=trace.unnamed, eager=trace.tick_ps != 1 and not options.rendezvous, options=options,
-    )  # fmt: skip
+        name=trace.graph.name,
+        graph=trace.graph,
+        machine=machine,
+        tick_ps=tick_ps if request.as_astra_sim else 1000,
+        unnamed=trace.unnamed,
+        eager=trace.tick_ps != 1 and not options.rendezvous,
+        options=options,
+    )
 
 
 def _read_settings(request: GraphRequest, num_ranks: int) -> Settings:
@@ -175,9 +180,13 @@ def _list_run(request: GraphRequest, programs: Sequence[JudgedProgram]) -> Itera
         played += 1
         options = Options(aware=request.aware)
         yield Subject(
-            name=name, graph=graph, machine=count_in_ps(machine), tick_ps=1, compute=describe_times(chip),
+            name=name,
+            graph=graph,
+            machine=count_in_ps(machine),
+            tick_ps=1,
+            compute=describe_times(chip),
             options=options,
-        )  # fmt: skip
+        )
     if not played:
         words = "/".join(word or "*" for word in request.words)
         failures = list_failures(program.result for program in programs)
@@ -193,9 +202,11 @@ def _by_astra_sim(subject: Subject) -> tuple[dict[str, object], str]:
     backend = "congestion-aware" if subject.options.aware else "congestion-unaware"
     us = [ticks * subject.tick_ps / 1e6 for ticks in (cycles, exposed)]
     answer: dict[str, object] = {
-        "cycles": cycles, "exposed": exposed, "tick_ps": subject.tick_ps,
+        "cycles": cycles,
+        "exposed": exposed,
+        "tick_ps": subject.tick_ps,
         "ranks": [list(pair) for pair in zip(played.cycles, played.exposed, strict=True)],
-    }  # fmt: skip
+    }
     tick = "1 ps" if subject.tick_ps == 1 else "1 ns"
     line = (
         f"{cycles:,} cycles of {tick}, {exposed:,} of them exposed ({us[0]:,.1f} µs, {us[1]:,.1f} µs): "
@@ -215,10 +226,12 @@ def _by_engine(subject: Subject, request: GraphRequest) -> tuple[dict[str, objec
         _write_timeline(request.out, subject, played)
     ends = [round(ns, 3) for ns in played.rank_ends().tolist()]
     answer: dict[str, object] = {
-        "ns": round(played.total_ns, 3), "model": "native", "ranks": ends,
+        "ns": round(played.total_ns, 3),
+        "model": "native",
+        "ranks": ends,
         "exposed_ns": round(sum(exposed.values()), 3),
         "exposed_by_kind_ns": {kind: round(ns, 3) for kind, ns in sorted(exposed.items())},
-    }  # fmt: skip
+    }
     kinds = ", ".join(f"{kind} {time_text(ns)}" for kind, ns in sorted(exposed.items(), key=lambda row: -row[1]))
     lines = [
         f"{played.total_ns:,.1f} ns: {subject.name}, {num_ranks:,} ranks, our own model",
@@ -237,9 +250,14 @@ def _write_timeline(path: Path, subject: Subject, played: Played) -> None:
     timeline = show_timeline(played, range(subject.graph.num_ranks), {}, label=f"simulated on {on}")
     shares = pd.DataFrame({"collective": [], "verdict": [], **{verdict: [] for verdict in VERDICTS}})
     program = ProgramTimeline(
-        phase="trace", arm="", title=subject.name, cell=f"{subject.graph.num_ranks} ranks", default=True,
-        timeline=timeline, shares=shares,
-    )  # fmt: skip
+        phase="trace",
+        arm="",
+        title=subject.name,
+        cell=f"{subject.graph.num_ranks} ranks",
+        default=True,
+        timeline=timeline,
+        shares=shares,
+    )
     with atomic_files.temporary() as folder:
         write_trace(folder / "trace", timelines=[program])
         atomic_files.write_bytes(path, (folder / "trace").read_bytes())

@@ -90,9 +90,14 @@ def _draw_steps(panel: Axes, sweep: Sweep, results: Sequence[SubjectResult], arm
             panel.plot(steps, _places(sweep), color=colour, marker=marker, linestyle="none", label=each.subject.title)
         else:
             panel.plot(
-                _places(sweep), steps, color=colour, marker=marker, markersize=3, linewidth=1.6,
+                _places(sweep),
+                steps,
+                color=colour,
+                marker=marker,
+                markersize=3,
+                linewidth=1.6,
                 label=each.subject.title,
-            )  # fmt: skip
+            )
     if sweep.is_list:
         panel.set_xlim(left=0)
         panel.grid(axis="y", color=INK, linewidth=0.4, alpha=0.25)

@@ -68,7 +68,10 @@ def compare_frameworks(
                 return 100 * list_induced(at_factor)[arm] >= SMALL * at_factor[arm].step_ns > 0
 
             rows[arm, phase] = FrameworkInduced(
-                cell=subject.cell, now_ns=now[arm], twice_ns=twice[arm], unlimited_ns=unlimited[arm],
+                cell=subject.cell,
+                now_ns=now[arm],
+                twice_ns=twice[arm],
+                unlimited_ns=unlimited[arm],
                 enough=search(matters) if now[arm] else None,
-            )  # fmt: skip
+            )
     return rows

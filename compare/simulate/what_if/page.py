@@ -47,8 +47,10 @@ def _sentences(result: object) -> Iterator[str]:
     for phase, rows in by_phase.items():
         if max(utility for _, utility in rows) >= LEAST:
             rows.sort(key=lambda row: -row[1])
-            steps = [f"{'the ' + phase + ' step of ' if not place else 'that of '}{title} by {utility:.1f} %"
-                     for place, (title, utility) in enumerate(rows)]  # fmt: skip
+            steps = [
+                f"{'the ' + phase + ' step of ' if not place else 'that of '}{title} by {utility:.1f} %"
+                for place, (title, utility) in enumerate(rows)
+            ]
             induced = list(_framework_words(programs.values(), phase))
             yield (
                 f"Simulated on {list_text(list(machines))}: twice the bandwidth shortens {list_text(steps)}"

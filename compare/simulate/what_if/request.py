@@ -131,8 +131,10 @@ def _algorithm(simulation: Simulation, word: str, value: str) -> Simulation:
 
 
 CHANGES: dict[str, Callable[[Simulation, str, str], Simulation]] = {
-    "scale": scale_by, "set": _set, "algorithm": _algorithm,
-}  # fmt: skip
+    "scale": scale_by,
+    "set": _set,
+    "algorithm": _algorithm,
+}
 
 
 def change_point(simulation: Simulation, sweep: Sweep, value: float | str) -> Simulation:

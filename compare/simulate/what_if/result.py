@@ -82,15 +82,19 @@ def simulate_run(request: WhatIf, subjects: Sequence[Subject]) -> list[SubjectRe
 
         results.append(
             SubjectResult(
-                subject=subject, machine=simulation.label.removeprefix("simulated on "),
+                subject=subject,
+                machine=simulation.label.removeprefix("simulated on "),
                 on_own=None if simulation == own else simulate_subject(subject, own),
-                outcome=speed_up(subject, 1.0), twice=speed_up(subject, 2.0),
-                unlimited=speed_up(subject, _MOST_FACTOR), enough=_find_enough(matters),
+                outcome=speed_up(subject, 1.0),
+                twice=speed_up(subject, 2.0),
+                unlimited=speed_up(subject, _MOST_FACTOR),
+                enough=_find_enough(matters),
                 bytes_per_ns=tuple(dict.fromkeys(dim.bytes_per_ns for dim in simulation.machine.dims)),
-                induced=induced.get((subject.arm, subject.phase)), sweep=_sweep(subject, request),
+                induced=induced.get((subject.arm, subject.phase)),
+                sweep=_sweep(subject, request),
                 best=tuple(list_best(subject.program, simulation)) if request.best else (),
             )
-        )  # fmt: skip
+        )
     return results
 
 

@@ -111,10 +111,17 @@ def _subject(judged: JudgedRun, arm: str, phase: str, report: ProgramReport, chi
         return None
     table = verdict_shares(report.collectives).set_index("collective")[list(VERDICTS)]
     return Subject(
-        arm=arm, title=judged.run.titles.get(arm, arm), phase=phase, cell=report.cell,
-        topology=program.case.topology.name, chip=chip,
+        arm=arm,
+        title=judged.run.titles.get(arm, arm),
+        phase=phase,
+        cell=report.cell,
+        topology=program.case.topology.name,
+        chip=chip,
         program=Program.of(
-            program.module, program.rows, program.case.plan, name="/".join(program.result.key),
+            program.module,
+            program.rows,
+            program.case.plan,
+            name="/".join(program.result.key),
             hardware=Hardware.of(chip),
         ),
         shares={
@@ -123,7 +130,7 @@ def _subject(judged: JudgedRun, arm: str, phase: str, report: ProgramReport, chi
             if row.notna().all()
         },
         places={row.name: (row.scope, row.axes) for row in report.collectives},
-    )  # fmt: skip
+    )
 
 
 def simulate_subject(subject: Subject, simulation: Simulation) -> Outcome:
@@ -144,6 +151,8 @@ def simulate_subject(subject: Subject, simulation: Simulation) -> Outcome:
         float(graph.table(rank).duration_ps[graph.table(rank).ops == COMPUTE].sum()) / 1000 for rank in range(size)
     ]
     return Outcome(
-        step_ns=played.total_ns, compute_ns=sum(compute) / size / simulation.compute, exposed_ns=exposed,
+        step_ns=played.total_ns,
+        compute_ns=sum(compute) / size / simulation.compute,
+        exposed_ns=exposed,
         avoidable_ns=avoidable,
-    )  # fmt: skip
+    )

@@ -34,11 +34,25 @@ _MOST_WRITTEN, _DARK, _SMALL = 200, 0.45, 10
 _MOST_CHIPS = 256
 """Chips of one heat map; the chips of larger meshes are pooled by neighbours."""
 
-_PATTERNS: dict[str, tuple[str, str]] = dict(zip(CLASSES, (
-    ("#4d5866", ""), (COMPUTE, "//"), ("#c3cad3", ".."), ("#dfe3e8", "xx"),
-    ("#b8442c", ""), ("#dba514", "\\\\"), ("#e7c873", "||"), ("#6a56a5", "--"), ("#3d7ab8", "++"), ("#9bbbd9", "oo"),
-    (IDLE, ""),
-), strict=True))  # fmt: skip
+_PATTERNS: dict[str, tuple[str, str]] = dict(
+    zip(
+        CLASSES,
+        (
+            ("#4d5866", ""),
+            (COMPUTE, "//"),
+            ("#c3cad3", ".."),
+            ("#dfe3e8", "xx"),
+            ("#b8442c", ""),
+            ("#dba514", "\\\\"),
+            ("#e7c873", "||"),
+            ("#6a56a5", "--"),
+            ("#3d7ab8", "++"),
+            ("#9bbbd9", "oo"),
+            (IDLE, ""),
+        ),
+        strict=True,
+    )
+)
 """Class of kernel -> colour and hatch."""
 
 PER_TOKEN = "J per token"
@@ -72,7 +86,7 @@ def draw_layouts(lines: Sequence[EnergyLine], *, name: str, title: str) -> Pictu
         ("tokens per J ÷ best", lambda line, _: _exact(line.efficiency)),
         ("W: mean, peak ▷", lambda _, energy: _range(energy, "mean_w")),
         ("exposed ÷ step", lambda line, _: _exact((line.exposed_ns or 0) / (line.step_ns or 1))),
-    )  # fmt: skip
+    )
     arms = list(dict.fromkeys(line.title for line in lines if line.energy))
     layouts = list(dict.fromkeys(line.layout for line in lines))
     with _open_rows([heading for heading, _ in columns], f"Energy by layout: {title}", layouts, source=RANGES) as (
@@ -124,12 +138,20 @@ def draw_microbatches(curves: Sequence[Sequence[EnergyLine]], *, name: str, titl
                 shift = 2 ** (0.15 * (arms.index(curve[0].title) - (len(arms) - 1) / 2)) if heading == PER_TOKEN else 1
                 numbers = [line.microbatches * shift for line in curve]
                 values = [value(line.energy, line) for line in curve if line.energy]
-                panel.plot(numbers, values, style, color=colour, marker=marker, markersize=4,
-                           label=f"{curve[0].title}, {curve[0].mesh}")  # fmt: skip
+                panel.plot(
+                    numbers,
+                    values,
+                    style,
+                    color=colour,
+                    marker=marker,
+                    markersize=4,
+                    label=f"{curve[0].title}, {curve[0].mesh}",
+                )
                 if heading == PER_TOKEN:
                     ranges = [_range(line.energy, "per_token_j") for line in curve if line.energy]
-                    panel.vlines(numbers, [low for low, _, _ in ranges], [high for *_, high in ranges], color=colour,
-                                 linewidth=1)  # fmt: skip
+                    panel.vlines(
+                        numbers, [low for low, _, _ in ranges], [high for *_, high in ranges], color=colour, linewidth=1
+                    )
             panel.set_xscale("log", base=2)
             panel.set_xticks(sorted({line.microbatches for curve in curves for line in curve}))
             panel.xaxis.set_major_formatter(lambda number, _: f"{number:g}")
@@ -228,8 +250,14 @@ def draw_chips(lines: Sequence[EnergyLine], *, name: str, title: str) -> Picture
             if scale == "log" and (known > 0).any():
                 table = np.where(table > 0, table, np.nan)
                 norm = LogNorm(float(known[known > 0].min()), float(known.max()) * 1.0001)
-            image = panel.imshow(table, aspect="auto", cmap=COLOURS, norm=norm, interpolation="nearest",
-                                 extent=(-0.5, table.shape[1] - 0.5, len(names) - 0.5, -0.5))  # fmt: skip
+            image = panel.imshow(
+                table,
+                aspect="auto",
+                cmap=COLOURS,
+                norm=norm,
+                interpolation="nearest",
+                extent=(-0.5, table.shape[1] - 0.5, len(names) - 0.5, -0.5),
+            )
             if table.size <= _MOST_WRITTEN:
                 _write(panel, table, norm)
             panel.axhline(len(names) - 1.5, color="white", linewidth=2)
@@ -292,9 +320,15 @@ def _point(panel: Axes, value: tuple[float, float, float] | None, at: float, *, 
 
 @contextmanager
 def _open_rows(
-    headings: Sequence[str], title: str, names: Sequence[str], *, source: str = MODELLED,
-    notes: Sequence[str] = (), under: float = _UNDER, gap: float = 0.3,
-) -> Iterator[tuple[Figure, list[Axes]]]:  # fmt: skip
+    headings: Sequence[str],
+    title: str,
+    names: Sequence[str],
+    *,
+    source: str = MODELLED,
+    notes: Sequence[str] = (),
+    under: float = _UNDER,
+    gap: float = 0.3,
+) -> Iterator[tuple[Figure, list[Axes]]]:
     """A figure with a row for each name, and a panel for each heading."""
     count = max(len(names), 1)
     left = 0.3 + 0.07 * max(map(len, names), default=0)

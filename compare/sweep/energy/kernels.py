@@ -17,16 +17,29 @@ ALL_TO_ALL, SEND_RECEIVE, OTHER_COMMUNICATION = "all-to-all", "send and receive"
 IDLE = "idle"
 
 CLASSES = (
-    MATMUL, ELEMENTWISE, NORM, OTHER,
-    ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, SEND_RECEIVE, OTHER_COMMUNICATION, IDLE,
-)  # fmt: skip
+    MATMUL,
+    ELEMENTWISE,
+    NORM,
+    OTHER,
+    ALL_REDUCE,
+    ALL_GATHER,
+    REDUCE_SCATTER,
+    ALL_TO_ALL,
+    SEND_RECEIVE,
+    OTHER_COMMUNICATION,
+    IDLE,
+)
 
 _KINDS: Mapping[str, str] = MappingProxyType(
     {
-        "all-reduce": ALL_REDUCE, "all-gather": ALL_GATHER, "reduce-scatter": REDUCE_SCATTER,
-        "all-to-all": ALL_TO_ALL, "ragged-all-to-all": ALL_TO_ALL, "collective-permute": SEND_RECEIVE,
+        "all-reduce": ALL_REDUCE,
+        "all-gather": ALL_GATHER,
+        "reduce-scatter": REDUCE_SCATTER,
+        "all-to-all": ALL_TO_ALL,
+        "ragged-all-to-all": ALL_TO_ALL,
+        "collective-permute": SEND_RECEIVE,
     }
-)  # fmt: skip
+)
 
 
 def classify_operations(events: pd.DataFrame) -> "pd.Series[str]":
@@ -36,14 +49,21 @@ def classify_operations(events: pd.DataFrame) -> "pd.Series[str]":
     it moves or makes elements, or waits for a local copy, memory and elementwise.  Of communication: its kind.
     """
     roles = events[events["role"].isin((*OCCUPIED, COMMUNICATION))]
-    table = pd.DataFrame({
-        "operation": _operation(roles), "communicates": roles["role"].eq(COMMUNICATION),
-        "kind": roles["kind"].astype(str), "norm": roles["scope"].astype(str).eq("norm"),
-        "matrix": roles["matrix_flops"].fillna(0) > 0,
-        "moves": (roles["memory_bytes"].fillna(0) > 0) | (roles["vector_ops"].fillna(0) > 0) | roles["role"].eq(COPY),
-    })  # fmt: skip
-    of = table.groupby("operation").agg({"communicates": "max", "kind": "max", "norm": "max", "matrix": "max",
-                                         "moves": "max"})  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "operation": _operation(roles),
+            "communicates": roles["role"].eq(COMMUNICATION),
+            "kind": roles["kind"].astype(str),
+            "norm": roles["scope"].astype(str).eq("norm"),
+            "matrix": roles["matrix_flops"].fillna(0) > 0,
+            "moves": (roles["memory_bytes"].fillna(0) > 0)
+            | (roles["vector_ops"].fillna(0) > 0)
+            | roles["role"].eq(COPY),
+        }
+    )
+    of = table.groupby("operation").agg(
+        {"communicates": "max", "kind": "max", "norm": "max", "matrix": "max", "moves": "max"}
+    )
     words = np.select(
         [of["communicates"], of["matrix"], of["norm"], of["moves"]],
         [of["kind"].map(_KINDS).fillna(OTHER_COMMUNICATION), MATMUL, NORM, ELEMENTWISE],

@@ -83,20 +83,40 @@ def has_energy(sweep: Sweep) -> bool:
 def _line(sweep: Sweep, result: ResultRow, phase: str, program: ProgramSummary) -> EnergyLine:
     energy = program.get("energy")
     return replace(
-        _without(sweep, result), folder=result["folder"] or "", phase=phase, arm=program["arm"],
-        title=program["title"], cell=program["cell"], option=option_of(program["cell"]),
-        exposed_ns=program["modelled_exposed_ns"], step_ns=program["modelled_step_ns"], energy=energy,
+        _without(sweep, result),
+        folder=result["folder"] or "",
+        phase=phase,
+        arm=program["arm"],
+        title=program["title"],
+        cell=program["cell"],
+        option=option_of(program["cell"]),
+        exposed_ns=program["modelled_exposed_ns"],
+        step_ns=program["modelled_step_ns"],
+        energy=energy,
         missing="" if energy else _why(program["error"] or "no modelled energy"),
         is_same=program.get("same_program", False),
-    )  # fmt: skip
+    )
 
 
 def _without(sweep: Sweep, result: ResultRow) -> EnergyLine:
     return EnergyLine(
-        model=result["model"], mesh=result["mesh"], layout=layout_of(sweep, result), folder="", phase="", arm="",
-        title="", cell="", option="", num_devices=result["num_devices"] or 0, microbatches=result["microbatches"] or 1,
-        exposed_ns=None, step_ns=None, energy=None, efficiency=None, missing=_why(result["error"]),
-    )  # fmt: skip
+        model=result["model"],
+        mesh=result["mesh"],
+        layout=layout_of(sweep, result),
+        folder="",
+        phase="",
+        arm="",
+        title="",
+        cell="",
+        option="",
+        num_devices=result["num_devices"] or 0,
+        microbatches=result["microbatches"] or 1,
+        exposed_ns=None,
+        step_ns=None,
+        energy=None,
+        efficiency=None,
+        missing=_why(result["error"]),
+    )
 
 
 def _why(error: str) -> str:

@@ -103,18 +103,25 @@ def _summarize(program: ProgramReport, timing: Timing, events: pd.DataFrame, rep
     step_ns = float(timing.per_step.step_ns or 0)
     chips, low, high = energy.chips, energy.low_by_verdict_j, energy.high_by_verdict_j
     return {
-        "step_j": energy.step_j, "low_j": energy.low_j, "high_j": energy.high_j,
-        "per_token_j": energy.per_token_j, "low_per_token_j": energy.low_j / energy.tokens,
+        "step_j": energy.step_j,
+        "low_j": energy.low_j,
+        "high_j": energy.high_j,
+        "per_token_j": energy.per_token_j,
+        "low_per_token_j": energy.low_j / energy.tokens,
         "high_per_token_j": energy.high_j / energy.tokens,
-        "tokens_per_j": energy.tokens_per_j, "tokens_per_s": energy.tokens / step_ns * 1e9,
-        "mean_w": energy.mean_w / chips, "low_mean_w": energy.low_mean_w / chips,
-        "high_mean_w": energy.high_mean_w / chips, "peak_w": energy.peak_w / chips,
+        "tokens_per_j": energy.tokens_per_j,
+        "tokens_per_s": energy.tokens / step_ns * 1e9,
+        "mean_w": energy.mean_w / chips,
+        "low_mean_w": energy.low_mean_w / chips,
+        "high_mean_w": energy.high_mean_w / chips,
+        "peak_w": energy.peak_w / chips,
         "needless_j": energy.by_verdict_j["inflated"] + energy.by_verdict_j["induced"],
-        "low_needless_j": low["inflated"] + low["induced"], "high_needless_j": high["inflated"] + high["induced"],
+        "low_needless_j": low["inflated"] + low["induced"],
+        "high_needless_j": high["inflated"] + high["induced"],
         "by_component_j": dict(energy.by_component_j),
         "kernels_ns": time_by_class(events, step_ns=step_ns, device_steps=timing.devices * timing.steps),
         "chips": measure_chips(program, timing, events, report),
-    }  # fmt: skip
+    }
 
 
 def measure_chips(program: ProgramReport, timing: Timing, events: pd.DataFrame, report: Report) -> list[ChipRow]:

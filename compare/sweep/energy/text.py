@@ -13,15 +13,32 @@ from compare.sweep.energy.lines import SAME, EnergyLine
 from meshes.process.one_line import plain
 
 HEADINGS = (
-    "step", "exposed", "tokens/s", "energy of a token", "tokens per J", "÷ best", "W of a chip", "peak W", "in vain",
-)  # fmt: skip
+    "step",
+    "exposed",
+    "tokens/s",
+    "energy of a token",
+    "tokens per J",
+    "÷ best",
+    "W of a chip",
+    "peak W",
+    "in vain",
+)
 _SHORT = {
-    "tokens/s": "tokens/s", "energy of a token": "energy of a token", "÷ best": "÷ best", "W of\na chip": "W of a chip",
-    "peak\nW": "peak W", "in vain": "in vain",
-}  # fmt: skip
+    "tokens/s": "tokens/s",
+    "energy of a token": "energy of a token",
+    "÷ best": "÷ best",
+    "W of\na chip": "W of a chip",
+    "peak\nW": "peak W",
+    "in vain": "in vain",
+}
 """Columns in a terminal, and their names in HEADINGS."""
-_IN_WORDS = {"tokens/s": "tokens/s", "energy of a token": "a token", "÷ best": "of the best", "W of a chip": "W a chip",
-             "in vain": "in vain"}  # fmt: skip
+_IN_WORDS = {
+    "tokens/s": "tokens/s",
+    "energy of a token": "a token",
+    "÷ best": "of the best",
+    "W of a chip": "W a chip",
+    "in vain": "in vain",
+}
 """Names in HEADINGS, and what follows the number in a line."""
 NOTE = (
     "Modelled, not measured: each with its range over the coefficients (docs/energy.md). Watts are of one chip, peaks "

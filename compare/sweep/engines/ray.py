@@ -142,9 +142,11 @@ def _cluster() -> Iterator[ModuleType]:
         environment = {name: value for name, value in os.environ.items() if name.startswith(PREFIXES)}
         try:
             ray.init(
-                runtime_env={"working_dir": folder, "env_vars": environment}, log_to_driver=False,
-                logging_level=logging.ERROR, include_dashboard=False,
-            )  # fmt: skip
+                runtime_env={"working_dir": folder, "env_vars": environment},
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                include_dashboard=False,
+            )
         except (OSError, RuntimeError, ValueError) as error:
             words = " ".join(str(error).split())[:_ERROR_LENGTH]
             raise WorkError(

@@ -79,10 +79,15 @@ def _run(out: Path, drawing: "_Drawing") -> None:
     run.mkdir()
     with cache.open_cache(bypass=words["no_cache"]) as kept:
         outcomes = scheduler.run_case(
-            case, arms=[find_arm(name) for name in words["arms"]], cache=kept,
-            notify=_Notifier(case, words).update, controls=words["controls"], witnesses=words["witnesses"],
-            timeout_s=words["timeout_s"], at_once=words["at_once"],
-        )  # fmt: skip
+            case,
+            arms=[find_arm(name) for name in words["arms"]],
+            cache=kept,
+            notify=_Notifier(case, words).update,
+            controls=words["controls"],
+            witnesses=words["witnesses"],
+            timeout_s=words["timeout_s"],
+            at_once=words["at_once"],
+        )
         run_folder.write_cells(run, case=case, outcomes=outcomes)
     if words["chip"] is not None:
         atomic_files.write_text(run / CHIP, words["chip"])

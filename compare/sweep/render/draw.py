@@ -68,15 +68,28 @@ def show(sweep: Sweep, folder: Path) -> None:
 def page(sweep: Sweep, *, pictures: Sequence[Picture], undrawn: Collection[str] = ()) -> str:
     """The page as HTML; its links lead into the run folders beside it.  undrawn: those that have no page."""
     lines = case_lines(sweep)
-    return environment().get_template("sweep.html.j2").render(
-        sweep=sweep, style=read_static("page.css"), picture=inline_picture(pictures[0]),
-        energy_pictures=[inline_picture(picture) for picture in pictures[1:]],
-        energy=energy_lines(sweep) if has_energy(sweep) else [], energy_headings=HEADINGS, energy_cells=cells,
-        energy_words=program_words, energy_note=ENERGY_NOTE, lines=lines, undrawn=undrawn,
-        far=list(sweep["arms"]) if crosses_slices(lines) else [], failed=list_reasons(sweep),
-        refused=list_reasons(sweep, status="refused"), note=" ".join([NOTE, *footnotes(lines)]),
-        common=common_words(sweep),
-    )  # fmt: skip
+    return (
+        environment()
+        .get_template("sweep.html.j2")
+        .render(
+            sweep=sweep,
+            style=read_static("page.css"),
+            picture=inline_picture(pictures[0]),
+            energy_pictures=[inline_picture(picture) for picture in pictures[1:]],
+            energy=energy_lines(sweep) if has_energy(sweep) else [],
+            energy_headings=HEADINGS,
+            energy_cells=cells,
+            energy_words=program_words,
+            energy_note=ENERGY_NOTE,
+            lines=lines,
+            undrawn=undrawn,
+            far=list(sweep["arms"]) if crosses_slices(lines) else [],
+            failed=list_reasons(sweep),
+            refused=list_reasons(sweep, status="refused"),
+            note=" ".join([NOTE, *footnotes(lines)]),
+            common=common_words(sweep),
+        )
+    )
 
 
 def programs(sweep: Sweep) -> pd.DataFrame:

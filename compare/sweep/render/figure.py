@@ -92,9 +92,16 @@ def _mark(panel: Axes, place: float, ratio: float | None, words: str, *, number:
     below = ratio is not None and ratio < _BELOW
     ink, at = UNCLEAR if ratio is None else INK, (ratio if ratio is not None and below else max(ratio or 1, 1), place)
     panel.annotate(
-        words, at, (-6 if below else 6, 0), textcoords="offset points", ha="right" if below else "left", va="center",
-        color=ink, fontsize=7.5, parse_math=False,
-    )  # fmt: skip
+        words,
+        at,
+        (-6 if below else 6, 0),
+        textcoords="offset points",
+        ha="right" if below else "left",
+        va="center",
+        color=ink,
+        fontsize=7.5,
+        parse_math=False,
+    )
 
 
 def _ratio_words(result: ResultRow, phase: str, arm: str) -> tuple[float | None, str]:
@@ -115,6 +122,11 @@ def _ratio_words(result: ResultRow, phase: str, arm: str) -> tuple[float | None,
 
 
 def _largest(results: Sequence[ResultRow], phase: str) -> float:
-    ratios = [program["ratio"] or 1.0 for result in results if phase in result["phases"]
-             for program in result["phases"][phase]["programs"] if program["is_default"]]  # fmt: skip
+    ratios = [
+        program["ratio"] or 1.0
+        for result in results
+        if phase in result["phases"]
+        for program in result["phases"][phase]["programs"]
+        if program["is_default"]
+    ]
     return min(max([1.5, *ratios]), _MOST_RATIO)

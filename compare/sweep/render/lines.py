@@ -106,14 +106,19 @@ def case_lines(sweep: Sweep) -> list[Line]:
     """The lines of every case that has programs, in the order of the request."""
     return [
         Line(
-            model=result["model"], mesh=result["mesh"], label=label(sweep, result), words=distinct_words(sweep, result),
-            on=f"{result['topology']}, {count_text(result['num_devices'] or 0, 'device')}", phase=phase,
-            folder=result["folder"] or "", needs=bytes_text(summary["inherent_total"]),
+            model=result["model"],
+            mesh=result["mesh"],
+            label=label(sweep, result),
+            words=distinct_words(sweep, result),
+            on=f"{result['topology']}, {count_text(result['num_devices'] or 0, 'device')}",
+            phase=phase,
+            folder=result["folder"] or "",
+            needs=bytes_text(summary["inherent_total"]),
             programs={program["arm"]: program for program in summary["programs"] if program["is_default"]},
         )
         for result in sweep["results"]
         for phase, summary in result["phases"].items()
-    ]  # fmt: skip
+    ]
 
 
 def list_reasons(sweep: Sweep, *, status: str = "") -> list[Reason]:

@@ -34,8 +34,9 @@ def clip_to_steps(tracks: DeviceTracks) -> pd.DataFrame:
         "wait_ns",
         *shares,
     )
-    frame = pd.DataFrame({name: np.concatenate([table[name] for table in tables]) if tables else []
-                          for name in columns})  # fmt: skip
+    frame = pd.DataFrame(
+        {name: np.concatenate([table[name] for table in tables]) if tables else [] for name in columns}
+    )
     integers = {name: np.int64 for name in ("comm", "device", "step", "weight", "place")}
     kinds = tracks.comms[["collective", "scope", "kind", "axes"]].iloc[frame["comm"].to_numpy(np.int64)]
     return pd.concat([frame.astype({**integers, "begins": bool}), kinds.reset_index(drop=True)], axis=1)

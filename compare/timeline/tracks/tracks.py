@@ -86,9 +86,13 @@ class DeviceTracks:
         )
         notes = (*_notes(timeline, used_devices, tracks, has_devices), *_silent(silent), *_waiting(comms))
         return cls(
-            timeline=timeline, comms=comms, devices=tracks, has_devices=has_devices,
-            has_copies=bool(events["role"].eq(COPY).any()), notes=notes,
-        )  # fmt: skip
+            timeline=timeline,
+            comms=comms,
+            devices=tracks,
+            has_devices=has_devices,
+            has_copies=bool(events["role"].eq(COPY).any()),
+            notes=notes,
+        )
 
     def keys(self, by: Sequence[str]) -> tuple[list[tuple[str, ...]], Ints]:
         """(distinct values of some columns, sorted; each communication's index among them)."""

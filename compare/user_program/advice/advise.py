@@ -56,12 +56,16 @@ def read_table() -> tuple[Advice, ...]:
     entries = tomllib.loads(TABLE.read_text(encoding="utf-8"))["advice"]
     return tuple(
         Advice(
-            example=entry["example"], kinds=frozenset(entry["kinds"]), op_name=re.compile(entry["op_name"]),
-            words=entry["words"], in_loop=entry.get("in_loop", False), of=entry.get("of", ""),
+            example=entry["example"],
+            kinds=frozenset(entry["kinds"]),
+            op_name=re.compile(entry["op_name"]),
+            words=entry["words"],
+            in_loop=entry.get("in_loop", False),
+            of=entry.get("of", ""),
             over=entry.get("over", ""),
         )
         for entry in entries
-    )  # fmt: skip
+    )
 
 
 def match(rows: Sequence[Collective], module: Module) -> dict[Advice, list[Collective]]:

@@ -27,13 +27,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--runs", metavar="DIR", type=Path, default=Path("runs/study"), help="the folder of the run folders"
     )
     parser.add_argument(
-        "--from", dest="stage", choices=("cases", "data", "text"), default="cases",
+        "--from",
+        dest="stage",
+        choices=("cases", "data", "text"),
+        default="cases",
         help="start with the cases, with the data of runs that are there, or with the text",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--group", metavar="NAME", action="append", default=[],
+        "--group",
+        metavar="NAME",
+        action="append",
+        default=[],
         help="compile this group's cases, and stop there; repeat it for several",
-    )  # fmt: skip
+    )
     parser.add_argument("--jobs", metavar="N", type=whole_number, default=None, help="cases at the same time")
     parser.add_argument("--engine", choices=("local", "ray"), default="local", help="as in compare.sweep")
     request = parser.parse_args(argv)

@@ -121,14 +121,24 @@ def ratio(value: float | None) -> str:
 
 
 FORMATS: Mapping[str, Callable[..., str]] = {
-    "bytes": bytes_text, "time": time_text, "ratio": ratio, "percent": percent,
-}  # fmt: skip
+    "bytes": bytes_text,
+    "time": time_text,
+    "ratio": ratio,
+    "percent": percent,
+}
 """Filters of a text."""
 
 _ENDINGS = (
-    ("_bytes", bytes_text), ("bytes_per_token", bytes_text), ("_bytes_after", bytes_text), ("_ns", time_text),
-    ("_share", percent), ("_over_inherent", ratio), ("_over_floor", ratio), ("_over_fastest", ratio), ("_times", ratio),
-)  # fmt: skip
+    ("_bytes", bytes_text),
+    ("bytes_per_token", bytes_text),
+    ("_bytes_after", bytes_text),
+    ("_ns", time_text),
+    ("_share", percent),
+    ("_over_inherent", ratio),
+    ("_over_floor", ratio),
+    ("_over_fastest", ratio),
+    ("_times", ratio),
+)
 
 
 def value_text(column: str, value: Value) -> str:

@@ -20,10 +20,25 @@ from docs.study.build.traffic import demand, links, messages, moves, pairs, wind
 _DRAW: Mapping[str, Callable[[Answer], Picture]] = {
     draw.__name__: draw
     for draw in (
-        moves, messages, demand, windows, pairs, links, hidden, bubbles, sequences, batches, chips, frameworks,
-        witnesses, cache, plans, slices, energy,
+        moves,
+        messages,
+        demand,
+        windows,
+        pairs,
+        links,
+        hidden,
+        bubbles,
+        sequences,
+        batches,
+        chips,
+        frameworks,
+        witnesses,
+        cache,
+        plans,
+        slices,
+        energy,
     )
-}  # fmt: skip
+}
 
 FIGURES = tuple(_DRAW)
 """Names: each figure has that of its query."""

@@ -39,14 +39,21 @@ def _growth(answer: Answer, name: str, over: str, label: str, title: str) -> Pic
             for size, mesh in enumerate(reversed(meshes)):  # what lies on top is smaller
                 for arm, (arm_title, _, marker) in ARMS.items():
                     here = answer.where(model=model, phase=phase, mesh=mesh, arm=arm)
-                    points = [(each.number(over), each.number(column))
-                              for each in here if getattr(each, column) is not None]  # fmt: skip
+                    points = [
+                        (each.number(over), each.number(column)) for each in here if getattr(each, column) is not None
+                    ]
                     if points:
                         colour = plan_colour(mesh)
-                        panel.plot(*zip(*points, strict=True), marker=marker, markersize=7.5 - 1.4 * size, color=colour,
-                                   linewidth=1.1,
-                                   linestyle="-" if arm == "jax" else "--", label=f"{arm_title} {mesh}",
-                                   markerfacecolor="none" if arm == "jax" else colour)  # fmt: skip
+                        panel.plot(
+                            *zip(*points, strict=True),
+                            marker=marker,
+                            markersize=7.5 - 1.4 * size,
+                            color=colour,
+                            linewidth=1.1,
+                            linestyle="-" if arm == "jax" else "--",
+                            label=f"{arm_title} {mesh}",
+                            markerfacecolor="none" if arm == "jax" else colour,
+                        )
             panel.set_xscale("log", base=2)
             panel.set_yscale("log")
             # At least a decade, so that a tenth more does not look like ten times as much.
@@ -61,8 +68,11 @@ def _growth(answer: Answer, name: str, over: str, label: str, title: str) -> Pic
             if row == len(panels) - 1:
                 panel.set_xlabel(label)
     sheet.add_legend(columns=min(len(meshes) * 2, 4))
-    return sheet.save(name, f"{title}; left the wire bytes of one device, right the modelled step; what does not "
-                      "fit the memory is left out; both axes logarithmic")  # fmt: skip
+    return sheet.save(
+        name,
+        f"{title}; left the wire bytes of one device, right the modelled step; what does not "
+        "fit the memory is left out; both axes logarithmic",
+    )
 
 
 def chips(answer: Answer) -> Picture:
@@ -81,12 +91,27 @@ def chips(answer: Answer) -> Picture:
                 panel.plot(rates, [place] * len(rates), "-", color=colour, linewidth=1.1)
                 for at, (each, rate) in enumerate(zip(ends, rates, strict=True)):
                     label = f"{title}, {each.number('devices'):.0f} chips"
-                    panel.plot([rate], [place], marker, color=colour, markersize=4.5, label=label,
-                               markerfacecolor=colour if at else "white")  # fmt: skip
+                    panel.plot(
+                        [rate],
+                        [place],
+                        marker,
+                        color=colour,
+                        markersize=4.5,
+                        label=label,
+                        markerfacecolor=colour if at else "white",
+                    )
                     left = at == rates.index(min(rates))
-                    panel.annotate(str(each.mesh), (rate, place), (-5 if left else 5, 0), textcoords="offset points",
-                                   ha="right" if left else "left", va="center", fontsize=6,
-                                   color=plan_colour(str(each.mesh)), weight="bold")  # fmt: skip
+                    panel.annotate(
+                        str(each.mesh),
+                        (rate, place),
+                        (-5 if left else 5, 0),
+                        textcoords="offset points",
+                        ha="right" if left else "left",
+                        va="center",
+                        fontsize=6,
+                        color=plan_colour(str(each.mesh)),
+                        weight="bold",
+                    )
         panel.set_xscale("log")
         low, high = panel.get_xlim()
         panel.set_xlim(low / 3, high * 3)
@@ -96,5 +121,8 @@ def chips(answer: Answer) -> Picture:
         panel.set_xlabel("tokens a second and chip")
         panel.set_title(phase, loc="left")
     sheet.add_legend(columns=4)
-    return sheet.save("chips", "Tokens a second and chip of each framework's fastest plan (named), on few chips and on "
-                      "four times as many with four times the sequences; logarithmic")  # fmt: skip
+    return sheet.save(
+        "chips",
+        "Tokens a second and chip of each framework's fastest plan (named), on few chips and on "
+        "four times as many with four times the sequences; logarithmic",
+    )

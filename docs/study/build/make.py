@@ -115,11 +115,17 @@ def _combination(command: SweepCommand, folder: Path | None, row: Mapping[str, o
     group, _, numbers = command.folder.partition("/")
     batch, seq = (int(word[1:]) for word in numbers.split("-"))
     return {
-        "study_group": group, "model": row["model"], "mesh": row["mesh"], "batch": batch, "seq": seq,
-        "status": row["status"], "reason": row["error"], "run": row["folder"],
+        "study_group": group,
+        "model": row["model"],
+        "mesh": row["mesh"],
+        "batch": batch,
+        "seq": seq,
+        "status": row["status"],
+        "reason": row["error"],
+        "run": row["folder"],
         "process_s": _process_seconds(folder) if folder else None,
         "disk_bytes": sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) if folder else None,
-    }  # fmt: skip
+    }
 
 
 def _process_seconds(folder: Path) -> float:
@@ -146,11 +152,14 @@ def make_text(study: Study) -> tuple[str, Text]:
     check_data(study)
     answers = cache(lambda name: answer_query(study, name))
     text = Text(
-        answers=answers, sql=lambda name: query_text(study, name), names=FIGURES,
-        draw=lambda name: draw_figure(name, answers(name)), data=f"{study.folder.as_posix()}/{DATA}",
+        answers=answers,
+        sql=lambda name: query_text(study, name),
+        names=FIGURES,
+        draw=lambda name: draw_figure(name, answers(name)),
+        data=f"{study.folder.as_posix()}/{DATA}",
         own=frozenset(file.stem for file in (study.folder / QUERIES).glob("*.sql")),
         traces=tuple(sorted(path.name for path in (study.folder / TRACES).glob("*") if path.is_dir())),
-    )  # fmt: skip
+    )
     return render_text(path.read_text(encoding="utf-8"), text), text
 
 

@@ -15,8 +15,11 @@ def witnesses(answer: Answer) -> Picture:
     """The step of every program of a case: a row for each program, a mark for each plan."""
     models = [model for (model,) in distinct(answer, "model")]
     rows = {model: distinct(answer.where(model=model), "arm", "cell") for model in models}
-    sheet = Sheet("One plan, written by several people: modelled steps", label=MODELLED,
-                  high=sum(0.21 * len(each) + 0.75 for each in rows.values()) + 0.7)  # fmt: skip
+    sheet = Sheet(
+        "One plan, written by several people: modelled steps",
+        label=MODELLED,
+        high=sum(0.21 * len(each) + 0.75 for each in rows.values()) + 0.7,
+    )
     top = 0.3
     for model in models:
         height = 0.21 * len(rows[model])
@@ -28,8 +31,15 @@ def witnesses(answer: Answer) -> Picture:
                     if each.step_ns is not None:
                         colour = plan_colour(str(each.mesh))
                         face = "none" if arm == "jax" else colour
-                        panel.plot([each.number("step_ns")], [row], ARMS[arm][2], color=colour, markersize=5,
-                                   markerfacecolor=face, label=str(each.mesh))  # fmt: skip
+                        panel.plot(
+                            [each.number("step_ns")],
+                            [row],
+                            ARMS[arm][2],
+                            color=colour,
+                            markersize=5,
+                            markerfacecolor=face,
+                            label=str(each.mesh),
+                        )
             panel.set_xscale("log")
             panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
             panel.xaxis.set_major_formatter(TIME)
@@ -40,8 +50,11 @@ def witnesses(answer: Answer) -> Picture:
             panel.set_xlabel("modelled step")
         top += height + 0.75
     sheet.add_legend(columns=6)
-    return sheet.save("witnesses", "Modelled step of each program of a case: the twins, each with one thing changed, "
-                      "and unmodified models of other people; a colour for each plan; logarithmic")  # fmt: skip
+    return sheet.save(
+        "witnesses",
+        "Modelled step of each program of a case: the twins, each with one thing changed, "
+        "and unmodified models of other people; a colour for each plan; logarithmic",
+    )
 
 
 def cache(answer: Answer) -> Picture:
@@ -49,8 +62,11 @@ def cache(answer: Answer) -> Picture:
     ways = ("select", "slice", "index", "written", "written_index")
     models = [model for (model,) in distinct(answer, "model")]
     plans = {model: [mesh for (mesh,) in distinct(answer.where(model=model), "mesh")] for model in models}
-    sheet = Sheet("A decode step by the way in which its cache is written and read", label=MODELLED,
-                  high=sum(0.24 * len(each) + 0.75 for each in plans.values()) + 0.5)  # fmt: skip
+    sheet = Sheet(
+        "A decode step by the way in which its cache is written and read",
+        label=MODELLED,
+        high=sum(0.24 * len(each) + 0.75 for each in plans.values()) + 0.5,
+    )
     largest = max(answer.numbers("written_index_times") + answer.numbers("index_times"))
     top = 0.3
     for model in models:
@@ -76,20 +92,28 @@ def cache(answer: Answer) -> Picture:
             panel.set_title(f"{model}, {title}", loc="left")
             panel.set_xlabel("step ÷ step with the default way")
         top += height + 0.75
-    marks = [Line2D([], [], color=colour, marker=marker, linestyle="none", markersize=5, markerfacecolor="none")
-             for marker, colour, _ in zip(MARKS, _WAYS, ways, strict=False)]  # fmt: skip
+    marks = [
+        Line2D([], [], color=colour, marker=marker, linestyle="none", markersize=5, markerfacecolor="none")
+        for marker, colour, _ in zip(MARKS, _WAYS, ways, strict=False)
+    ]
     words = [way.replace("_", "-") for way in ways]
     sheet.figure.legend(marks, words, loc="lower center", ncols=len(ways), frameon=False, fontsize=7.5)
-    return sheet.save("cache", "Modelled decode step of each way to write and read the cache, over the default way; "
-                      "filled where the caches of all layers are copied in each layer; logarithmic")  # fmt: skip
+    return sheet.save(
+        "cache",
+        "Modelled decode step of each way to write and read the cache, over the default way; "
+        "filled where the caches of all layers are copied in each layer; logarithmic",
+    )
 
 
 def energy(answer: Answer) -> Picture:
     """Joules of a token by plan and framework, with the range of the coefficients."""
     models = [model for (model,) in distinct(answer, "model")]
     plans = {model: [mesh for (mesh,) in distinct(answer.where(model=model), "mesh")] for model in models}
-    sheet = Sheet("Energy of one token, by plan", label=MODELLED,
-                  high=sum(0.26 * len(each) + 0.75 for each in plans.values()) + 0.5)  # fmt: skip
+    sheet = Sheet(
+        "Energy of one token, by plan",
+        label=MODELLED,
+        high=sum(0.26 * len(each) + 0.75 for each in plans.values()) + 0.5,
+    )
     top = 0.3
     for model in models:
         height = 0.26 * len(plans[model])
@@ -111,5 +135,7 @@ def energy(answer: Answer) -> Picture:
             panel.set_xlabel("joules of one token")
         top += height + 0.75
     sheet.add_legend(columns=2)
-    return sheet.save("energy", "Modelled joules of one token by plan and framework; the line is the range of the "
-                      "coefficients; logarithmic")  # fmt: skip
+    return sheet.save(
+        "energy",
+        "Modelled joules of one token by plan and framework; the line is the range of the coefficients; logarithmic",
+    )

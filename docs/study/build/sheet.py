@@ -36,14 +36,22 @@ TIME = FuncFormatter(lambda value, _: time_text(value))
 
 _TP, _PP, _EP, _CP, _SP = "#1f4e79", "#6a56a5", "#a6761d", "#d977b5", "#7d8590"
 _AXES: Mapping[str, tuple[str, str]] = {
-    "tp": (_TP, "o"), "pp": (_PP, "^"), "ep": (_EP, "D"), "cp": (_CP, "s"), "dp": ("#e69f00", "v")
-}  # fmt: skip
+    "tp": (_TP, "o"),
+    "pp": (_PP, "^"),
+    "ep": (_EP, "D"),
+    "cp": (_CP, "s"),
+    "dp": ("#e69f00", "v"),
+}
 _SEVERAL_AXES = ("#7d8590", "X")
 
 _PLANS: Mapping[frozenset[str], str] = {
-    frozenset({"tp"}): _TP, frozenset({"pp", "tp"}): _PP, frozenset({"ep"}): INK, frozenset({"ep", "tp"}): _EP,
-    frozenset({"cp", "tp"}): _CP, frozenset({"dp", "pp", "tp"}): "#8a8d1f",
-}  # fmt: skip
+    frozenset({"tp"}): _TP,
+    frozenset({"pp", "tp"}): _PP,
+    frozenset({"ep"}): INK,
+    frozenset({"ep", "tp"}): _EP,
+    frozenset({"cp", "tp"}): _CP,
+    frozenset({"dp", "pp", "tp"}): "#8a8d1f",
+}
 _REPLICAS = {1: "#c3c9d1", 2: "#56b4e9", 4: "#e69f00", 8: "#c49a00"}
 """Of plans of dp × tp, by tp."""
 

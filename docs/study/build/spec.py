@@ -140,12 +140,21 @@ def sweep_commands(study: Study) -> Iterator[SweepCommand]:
             yield SweepCommand(
                 folder=f"{slug(group.name)}/b{batch}-s{seq}",
                 options=(
-                    "--models", ",".join(group.models), "--meshes", ",".join(meshes), "--batch", str(batch),
-                    "--seq", str(seq), "--controls", ",".join(group.controls) or "none",
-                    "--phases", ",".join(group.phases),
+                    "--models",
+                    ",".join(group.models),
+                    "--meshes",
+                    ",".join(meshes),
+                    "--batch",
+                    str(batch),
+                    "--seq",
+                    str(seq),
+                    "--controls",
+                    ",".join(group.controls) or "none",
+                    "--phases",
+                    ",".join(group.phases),
                     *(("--witness", ",".join(group.witnesses)) if group.witnesses else ()),
                 ),
-            )  # fmt: skip
+            )
 
 
 def slug(name: str) -> str:

@@ -23,8 +23,12 @@ from docs.study.build.sheet import (
 
 def hidden(answer: Answer) -> Picture:
     """Compute, hidden and exposed communication and idle time of each step of the dense model, as shares of it."""
-    parts = (("compute alone", COMPUTE, ""), ("communication, hidden", "#7fb2d9", "///"),
-             ("communication, exposed", "#1f4e79", ""), ("idle", "#eceef1", ""))  # fmt: skip
+    parts = (
+        ("compute alone", COMPUTE, ""),
+        ("communication, hidden", "#7fb2d9", "///"),
+        ("communication, exposed", "#1f4e79", ""),
+        ("idle", "#eceef1", ""),
+    )
     here = answer.where(model=SHOWN[0])
     bars = distinct(here, "mesh", "arm")
     sheet = Sheet(f"Where a step's time goes: {SHOWN[0]}", label=MODELLED, high=0.2 * len(bars) + 1.2)
@@ -35,8 +39,17 @@ def hidden(answer: Answer) -> Picture:
         shares = np.array([_shares(found[0]) if found else (0.0, 0.0, 0.0, 0.0) for found in rows])
         left = np.zeros(len(names))
         for (label, colour, hatch), widths in zip(parts, shares.T, strict=True):
-            panel.barh(range(len(names)), widths, left=left, color=colour, hatch=hatch, edgecolor="white",
-                       linewidth=0, height=0.78, label=label)  # fmt: skip
+            panel.barh(
+                range(len(names)),
+                widths,
+                left=left,
+                color=colour,
+                hatch=hatch,
+                edgecolor="white",
+                linewidth=0,
+                height=0.78,
+                label=label,
+            )
             left += widths
         name_rows(panel, [] if number else names, rows=len(names))
         panel.set_xlim(0, 1)
@@ -44,8 +57,11 @@ def hidden(answer: Answer) -> Picture:
         panel.set_title(phase, loc="left")
         panel.set_xlabel("share of the step")
     sheet.add_legend(columns=4)
-    return sheet.save("hidden", f"Shares of one modelled step of {SHOWN[0]}: compute alone, communication behind "
-                      "compute, exposed communication, idle")  # fmt: skip
+    return sheet.save(
+        "hidden",
+        f"Shares of one modelled step of {SHOWN[0]}: compute alone, communication behind "
+        "compute, exposed communication, idle",
+    )
 
 
 def _shares(row: Row) -> tuple[float, float, float, float]:
@@ -67,10 +83,15 @@ def frameworks(answer: Answer) -> Picture:
                 if each.emitted_over_inherent is not None:
                     own = each.cell == "tpu"
                     colour = plan_colour(str(each.mesh))
-                    panel.plot([each.number("emitted_over_inherent")], [row + (-0.15 if own else 0.2)],
-                               "s" if own else "o", color=colour, markersize=5,
-                               markerfacecolor=colour if own else "none",
-                               label=str(each.mesh) if own else None)  # fmt: skip
+                    panel.plot(
+                        [each.number("emitted_over_inherent")],
+                        [row + (-0.15 if own else 0.2)],
+                        "s" if own else "o",
+                        color=colour,
+                        markersize=5,
+                        markerfacecolor=colour if own else "none",
+                        label=str(each.mesh) if own else None,
+                    )
         panel.set_xscale("log")
         ratios = here.where(phase=phase).numbers("emitted_over_inherent")
         panel.set_xlim(min(ratios) / 1.15, max(ratios) * 1.15)
@@ -83,9 +104,12 @@ def frameworks(answer: Answer) -> Picture:
         panel.set_title(phase, loc="left")
         panel.set_xlabel("bytes sent ÷ bytes required")
     sheet.add_legend(columns=6)
-    return sheet.save("frameworks", "Bytes that TorchXLA emits over those that the plan requires: upper row, filled, "
-                      "its own attention call; lower row, hollow, the same attention written as einsum; a colour for "
-                      "each plan; logarithmic")  # fmt: skip
+    return sheet.save(
+        "frameworks",
+        "Bytes that TorchXLA emits over those that the plan requires: upper row, filled, "
+        "its own attention call; lower row, hollow, the same attention written as einsum; a colour for "
+        "each plan; logarithmic",
+    )
 
 
 def plans(answer: Answer) -> Picture:
@@ -100,8 +124,16 @@ def plans(answer: Answer) -> Picture:
                     step, mesh = each.number(f"{arm}_step_ns"), str(getattr(each, f"{arm}_mesh"))
                     place, words = row + (at - 0.5) * 0.4, f"{mesh}, {percent(each.number(f'{arm}_holds_share'))}"
                     panel.plot([step], [place], marker, color=colour, markersize=5, label=title)
-                    panel.annotate(words, (step, place), (6, 0), textcoords="offset points", va="center", fontsize=6.5,
-                                   color=plan_colour(mesh), weight="bold")  # fmt: skip
+                    panel.annotate(
+                        words,
+                        (step, place),
+                        (6, 0),
+                        textcoords="offset points",
+                        va="center",
+                        fontsize=6.5,
+                        color=plan_colour(mesh),
+                        weight="bold",
+                    )
         panel.set_xscale("log")
         low, high = panel.get_xlim()
         panel.set_xlim(low / 1.2, high * 6)
@@ -114,8 +146,11 @@ def plans(answer: Answer) -> Picture:
         panel.set_title(phase, loc="left")
         panel.set_xlabel("modelled step")
     sheet.add_legend(columns=2)
-    return sheet.save("plans", "Modelled step of the fastest plan of each framework, by model and slice; beside it the "
-                      "plan, and in how many draws of the model's errors it is the fastest; logarithmic")  # fmt: skip
+    return sheet.save(
+        "plans",
+        "Modelled step of the fastest plan of each framework, by model and slice; beside it the "
+        "plan, and in how many draws of the model's errors it is the fastest; logarithmic",
+    )
 
 
 def slices(answer: Answer) -> Picture:
@@ -129,9 +164,15 @@ def slices(answer: Answer) -> Picture:
                 found = answer.where(model=model, mesh=mesh, phase=phase, arm=arm, topology=topology).numbers("step_ns")
                 title, colour, _ = ARMS[arm]
                 several = topology.partition("x")[0].isdigit()
-                panel.barh(row + (at - 1.5) * 0.2, found[0] if found else 0, height=0.19,
-                           color="white" if several else colour, edgecolor=colour, hatch="////" if several else "",
-                           label=f"{title}, {topology}")  # fmt: skip
+                panel.barh(
+                    row + (at - 1.5) * 0.2,
+                    found[0] if found else 0,
+                    height=0.19,
+                    color="white" if several else colour,
+                    edgecolor=colour,
+                    hatch="////" if several else "",
+                    label=f"{title}, {topology}",
+                )
         panel.xaxis.set_major_formatter(TIME)
         panel.locator_params(axis="x", nbins=4)
         names = [f"{model} {mesh}" for model, mesh in shown]
@@ -153,10 +194,23 @@ def bubbles(answer: Answer) -> Picture:
                 title, colour, marker = ARMS[str(each.arm)]
                 place = row + (-0.18 if each.arm == "jax" else 0.18)
                 ends = [each.number("least_of_step_share"), each.number("most_of_step_share")]
-                panel.plot(ends, [place, place], marker, linestyle="-", color=colour, markersize=4,
-                           label=f"{title}: share of the step, least and most")  # fmt: skip
-                panel.plot([each.number("gpipe_share")], [row], "|", color=INK, markersize=16,
-                           label="share of the ticks, (p − 1)/(m + p − 1)")  # fmt: skip
+                panel.plot(
+                    ends,
+                    [place, place],
+                    marker,
+                    linestyle="-",
+                    color=colour,
+                    markersize=4,
+                    label=f"{title}: share of the step, least and most",
+                )
+                panel.plot(
+                    [each.number("gpipe_share")],
+                    [row],
+                    "|",
+                    color=INK,
+                    markersize=16,
+                    label="share of the ticks, (p − 1)/(m + p − 1)",
+                )
         panel.set_xlim(0, None)
         panel.xaxis.set_major_locator(MultipleLocator(0.05))
         panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
@@ -165,5 +219,8 @@ def bubbles(answer: Answer) -> Picture:
         panel.set_title(phase, loc="left")
         panel.set_xlabel("share of the step")
     sheet.add_legend(columns=3)
-    return sheet.save("bubbles", "Share of a modelled step in which a stage computes on no microbatch, over all "
-                      "programs; a bar where GPipe's share of the ticks is")  # fmt: skip
+    return sheet.save(
+        "bubbles",
+        "Share of a modelled step in which a stage computes on no microbatch, over all "
+        "programs; a bar where GPipe's share of the ticks is",
+    )

@@ -138,9 +138,14 @@ def render_text(template: str, text: Text) -> str:
     )
     environment.filters |= FORMATS
     environment.globals |= {
-        "rows": text.answers, "table": text.table, "figure": text.figure, "query": text.query, "see": text.see,
-        "claim": claim, "traces": text.traces,
-    }  # fmt: skip
+        "rows": text.answers,
+        "table": text.table,
+        "figure": text.figure,
+        "query": text.query,
+        "see": text.see,
+        "claim": claim,
+        "traces": text.traces,
+    }
     try:
         return text.fill_in_numbers(environment.from_string(template).render())
     except OneLineError:

@@ -60,8 +60,9 @@ def moves(answer: Answer) -> Picture:
             panel.set_xlabel("bytes of one token, all devices together")
         top += height + 0.75
     sheet.add_legend(columns=6)
-    return sheet.save("moves", "Bytes of one token that each plan requires, by parallelism, on all 8 devices together; "
-                      "logarithmic")  # fmt: skip
+    return sheet.save(
+        "moves", "Bytes of one token that each plan requires, by parallelism, on all 8 devices together; logarithmic"
+    )
 
 
 def _log_bytes(panel: Axes, low: float, high: float) -> None:
@@ -86,9 +87,16 @@ def messages(answer: Answer) -> Picture:
                     here = answer.where(model=model, mesh=mesh, phase=phase, arm=arm, kind=kind)
                     # A little to the left and to the right, so that equal ones do not hide each other.
                     beside = 0.85 if arm == "jax" else 1.18
-                    panel.plot([beside * size for size in here.numbers("payload_bytes")], here.numbers("message_count"),
-                               MARKS[number], color=colour, markerfacecolor="none" if arm == "jax" else colour,
-                               linestyle="none", markersize=5, label=f"{title} {kind}")  # fmt: skip
+                    panel.plot(
+                        [beside * size for size in here.numbers("payload_bytes")],
+                        here.numbers("message_count"),
+                        MARKS[number],
+                        color=colour,
+                        markerfacecolor="none" if arm == "jax" else colour,
+                        linestyle="none",
+                        markersize=5,
+                        label=f"{title} {kind}",
+                    )
             _log_bytes(panel, min(sizes), max(sizes))
             panel.set_yscale("log")
             panel.set_ylim(min(counts) / 2, max(counts) * 2)
@@ -96,9 +104,11 @@ def messages(answer: Answer) -> Picture:
             panel.set_ylabel("" if column else "messages a step")
             panel.set_xlabel("payload of one message")
     sheet.add_legend(columns=4)
-    return sheet.save("messages", "Payload of one message against the number of such messages in a step, by kind "
-                      "and framework (JAX drawn a little to the left, TorchXLA to the right); both logarithmic"
-                      )  # fmt: skip
+    return sheet.save(
+        "messages",
+        "Payload of one message against the number of such messages in a step, by kind "
+        "and framework (JAX drawn a little to the left, TorchXLA to the right); both logarithmic",
+    )
 
 
 def demand(answer: Answer) -> Picture:
@@ -123,9 +133,12 @@ def demand(answer: Answer) -> Picture:
             panel.yaxis.set_major_formatter(RATE)
             panel.locator_params(axis="x", nbins=6)
             panel.tick_params(labelsize=6.5)
-    return sheet.save("demand", "Bytes a second that a device sends over one step (left; each strip has its own "
-                      "scales), and the share of each part of the step that its network is up, once round from the top "
-                      "(right); JAX green, TorchXLA red")  # fmt: skip
+    return sheet.save(
+        "demand",
+        "Bytes a second that a device sends over one step (left; each strip has its own "
+        "scales), and the share of each part of the step that its network is up, once round from the top "
+        "(right); JAX green, TorchXLA red",
+    )
 
 
 def _rates(row: Row) -> Numbers:
@@ -186,8 +199,11 @@ def windows(answer: Answer) -> Picture:
     marks = [Line2D([], [], color=INK, marker=marker, linestyle="none", markersize=4) for marker in "o^"]
     words = [*(title for title, *_ in ARMS.values()), "median", "95th percentile"]
     sheet.figure.legend([*frameworks, *marks], words, loc="lower center", ncols=4, frameon=False, fontsize=7.5)
-    return sheet.save("windows", "Cumulative distribution of the windows between parallelisms, by pair; a dot at the "
-                      "median, a triangle at the 95th percentile")  # fmt: skip
+    return sheet.save(
+        "windows",
+        "Cumulative distribution of the windows between parallelisms, by pair; a dot at the "
+        "median, a triangle at the 95th percentile",
+    )
 
 
 def pairs(answer: Answer) -> Picture:
@@ -215,9 +231,12 @@ def pairs(answer: Answer) -> Picture:
     bar.ax.set_yticks([0, 1], ["0", "most"])
     bar.ax.yaxis.set_ticks_position("left")
     bar.ax.tick_params(labelsize=6.5)
-    return sheet.save("pairs", "Logical bytes from each device (rows) to each (columns) in one prefill step, JAX "
-                      "above, TorchXLA below; darker is more, each map on its own scale, white is nothing; above each "
-                      "map the bytes that a device sends, mean")  # fmt: skip
+    return sheet.save(
+        "pairs",
+        "Logical bytes from each device (rows) to each (columns) in one prefill step, JAX "
+        "above, TorchXLA below; darker is more, each map on its own scale, white is nothing; above each "
+        "map the bytes that a device sends, mean",
+    )
 
 
 def _matrix(cells: Answer) -> Numbers:
@@ -232,8 +251,11 @@ def links(answer: Answer) -> Picture:
     """What crosses each link of the torus in a step: a row for each plan and framework, a mark for each link."""
     models = [model for (model,) in distinct(answer, "model")]
     rows = {model: distinct(answer.where(model=model), "mesh", "arm") for model in models}
-    sheet = Sheet("What crosses each link between neighbouring chips in one step", label=MODELLED,
-                  high=sum(0.19 * len(each) + 0.75 for each in rows.values()) + 0.4)  # fmt: skip
+    sheet = Sheet(
+        "What crosses each link between neighbouring chips in one step",
+        label=MODELLED,
+        high=sum(0.19 * len(each) + 0.75 for each in rows.values()) + 0.4,
+    )
     crossed = [value for value in answer.numbers("routed_bytes") if value > LEAST_BYTES]
     top = 0.3
     for model in models:
@@ -252,6 +274,9 @@ def links(answer: Answer) -> Picture:
             panel.set_xlabel("bytes over one link, one way")
         top += height + 0.75
     sheet.add_legend(columns=2)
-    return sheet.save("links", "Bytes that cross each link between two neighbouring chips in one direction in a step, "
-                      "by the routes of the model; a mark for each link, logarithmic; links that carry less than "
-                      "1 kB are left out")  # fmt: skip
+    return sheet.save(
+        "links",
+        "Bytes that cross each link between two neighbouring chips in one direction in a step, "
+        "by the routes of the model; a mark for each link, logarithmic; links that carry less than "
+        "1 kB are left out",
+    )

@@ -7,10 +7,17 @@ from compare.calibrate.constants import TIME_UNITS, energy_terms, time_terms
 from compare.calibrate.windows import make_table
 
 SECONDS = {
-    "dispatch_s": 30e-6, "cycle_factor": 0.0, "matrix_flops_per_s": 1e14, "vector_ops_per_s": 2e12,
-    "memory_bytes_per_s": 1e12, "launch_s": 5e-6, "hop_s": 1e-6, "link_bytes_per_s": 4e10, "dcn_launch_s": 0.0,
+    "dispatch_s": 30e-6,
+    "cycle_factor": 0.0,
+    "matrix_flops_per_s": 1e14,
+    "vector_ops_per_s": 2e12,
+    "memory_bytes_per_s": 1e12,
+    "launch_s": 5e-6,
+    "hop_s": 1e-6,
+    "link_bytes_per_s": 4e10,
+    "dcn_launch_s": 0.0,
     "dcn_bytes_per_s": 0.0,
-}  # fmt: skip
+}
 """In the units of TIME_UNITS."""
 JOULES = {"matrix": 0.6, "vector": 1.7, "memory": 5.5, "ici": 2.2, "dcn": 0.0, "static": 100.0}
 """pJ/FLOP, pJ/op, pJ/bit, pJ/bit, pJ/bit, W."""
@@ -50,8 +57,13 @@ def _rows(calls):
         for chips in (2, 4, 8):
             sent = calls * kilobytes * 1e3 * (chips - 1) / chips
             yield {
-                "name": f"all-reduce {kilobytes} over {chips}", "kind": "all-reduce", "chips": chips, "calls": calls,
-                "collectives": calls, "hops": calls * 2 * (chips - 1), "link_bytes": sent,
+                "name": f"all-reduce {kilobytes} over {chips}",
+                "kind": "all-reduce",
+                "chips": chips,
+                "calls": calls,
+                "collectives": calls,
+                "hops": calls * 2 * (chips - 1),
+                "link_bytes": sent,
                 "ici_byte_hops": 2 * chips * sent,
-            }  # fmt: skip
+            }
     yield {"name": "idle", "kind": "idle", "calls": calls}

@@ -110,8 +110,9 @@ def test_on_cpu_devices_it_runs_end_to_end(tmp_path):
 def test_the_example_of_the_docs_is_what_is_printed(tmp_path, monkeypatch, capsys):
     """docs/calibration.md works it out by hand: 80 W, 0.6 pJ/FLOP, 5 pJ/bit, 10^14 FLOP/s, 10^12 byte/s."""
     page = (ROOT / "docs/calibration.md").read_text(encoding="utf-8")
-    given, printed = (re.search(rf"<!-- example: {name} -->\n```\w*\n(.*?)```", page, re.DOTALL)[1]
-                      for name in ("windows", "printed"))  # fmt: skip
+    given, printed = (
+        re.search(rf"<!-- example: {name} -->\n```\w*\n(.*?)```", page, re.DOTALL)[1] for name in ("windows", "printed")
+    )
     monkeypatch.chdir(tmp_path)
     (tmp_path / "our-chip.csv").write_text(given)
     assert main(["--windows", "our-chip.csv", "--generation", "v5e", "--out", "our-chip.toml"]) == 0
@@ -122,8 +123,11 @@ def test_the_example_of_the_docs_is_what_is_printed(tmp_path, monkeypatch, capsy
 def test_a_device_that_is_not_there_is_one_line(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "compare.calibrate", "--platform", "gpu", "--out", str(tmp_path / "none.toml")],
-        capture_output=True, text=True, cwd=ROOT, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
     if done.returncode == 0:
         pytest.skip("this machine has a GPU")
     assert done.returncode == 2

@@ -51,8 +51,15 @@ def test_without_noise_the_constants_are_exact():
 def test_a_held_out_window_is_predicted():
     """A benchmark of other sizes, which the fit never saw, from the coefficients of all others."""
     table = windows(3)
-    work = {"calls": 50, "chips": 4, "collectives": 50, "hops": 300, "link_bytes": 50 * 1e6, "ici_byte_hops": 4e8,
-            "memory_bytes": 4 * 50 * 3e7}  # fmt: skip
+    work = {
+        "calls": 50,
+        "chips": 4,
+        "collectives": 50,
+        "hops": 300,
+        "link_bytes": 50 * 1e6,
+        "ici_byte_hops": 4e8,
+        "memory_bytes": 4 * 50 * 3e7,
+    }
     held_out = make_table([{"name": "held out", **work, "time_s": 1.0}])
     truth = time_terms(held_out).predict(coefficients())
     fitted = {each.name: each.value for each in fit_time(table).estimates}
@@ -92,10 +99,12 @@ def test_of_arithmetic_and_memory_the_longer_counts():
 
 def test_collinear_windows_are_refused_by_name():
     """Copies of one speed alone: what their bytes cost and what their seconds cost cannot be told apart."""
-    copies = make_table([
-        {"name": f"copy {k}", "kind": "copy", "memory_bytes": k * 1e11, "time_s": k * 0.1, "energy_j": k * 14.4}
-        for k in range(1, 9)
-    ])  # fmt: skip
+    copies = make_table(
+        [
+            {"name": f"copy {k}", "kind": "copy", "memory_bytes": k * 1e11, "time_s": k * 0.1, "energy_j": k * 14.4}
+            for k in range(1, 9)
+        ]
+    )
     with pytest.raises(TimingError, match="the 8 windows cannot tell memory and static apart; add windows"):
         fit_energy(_jitter(copies))
 

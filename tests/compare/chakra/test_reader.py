@@ -74,8 +74,9 @@ def test_a_trace_of_others_has_ticks_of_1_ns_and_its_own_ids(tmp_path):
     assert second.ops.tolist() == [COLLECTIVE, RECEIVE, COMPUTE]
     assert second.deps_of(2).tolist() == [0, 1]
     assert [(each.kind, each.num_bytes, each.groups) for each in graph.transfers] == [
-        ("all-reduce", 64, ((0, 1),)), ("collective-permute", 8, ((0, 1),))
-    ]  # fmt: skip
+        ("all-reduce", 64, ((0, 1),)),
+        ("collective-permute", 8, ((0, 1),)),
+    ]
     assert list(list_partners(graph, 0, 2)) == [1]
 
 
@@ -222,15 +223,18 @@ def test_ranks_that_are_missing_doubled_or_of_two_traces(tmp_path):
         read_trace(tmp_path)
 
 
-@pytest.mark.parametrize(("text", "problem"), [
-    ("{", "groups.json is not JSON"),
-    ("[]", "a table of groups was expected"),
-    ('{"0": [0, 1]}', "'0' is no id of a group, which is a number from 1"),
-    ('{"1": [0, 2]}', "group 1 is no list of ranks from 0 to 1"),
-    ('{"1": 5}', "group 1 is no list of ranks"),
-    ('{"1": [false, 1]}', "group 1 is no list of ranks"),
-    ('{"1": [0, 0]}', "group 1 names a rank twice"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "groups.json is not JSON"),
+        ("[]", "a table of groups was expected"),
+        ('{"0": [0, 1]}', "'0' is no id of a group, which is a number from 1"),
+        ('{"1": [0, 2]}', "group 1 is no list of ranks from 0 to 1"),
+        ('{"1": 5}', "group 1 is no list of ranks"),
+        ('{"1": [false, 1]}', "group 1 is no list of ranks"),
+        ('{"1": [0, 0]}', "group 1 names a rank twice"),
+    ],
+)
 def test_groups_that_are_none(tmp_path, text, problem):
     write_trace(tmp_path, [[compute(1, 1)]] * 2)
     (tmp_path / "groups.json").write_text(text)

@@ -29,15 +29,21 @@ def test_no_command_line(tmp_path):
     assert read_run_line(tmp_path / "run.txt") == RunLine()
 
 
-@pytest.mark.parametrize(("line", "problem"), [
-    ("--logical-topology-configuration=t.json", "--logical-topology-configuration: not simulated; known are --num-q"),
-    ("--num-queue-per-dim=2", "--num-queue-per-dim: not simulated"),
-    ("--num-queues-per-dim=0", "--num-queues-per-dim: a whole number from 1, not '0'"),
-    ("--injection-scale=fast", "--injection-scale: a number from 0, not 'fast'"),
-    ("--rendezvous-protocol=perhaps", "--rendezvous-protocol: true or false, not 'perhaps'"),
-    ("--system-configuration=other.json", "system.json of the folder is read, not 'other.json'; rename"),
-    ("'", "no command line: No closing quotation"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (
+            "--logical-topology-configuration=t.json",
+            "--logical-topology-configuration: not simulated; known are --num-q",
+        ),
+        ("--num-queue-per-dim=2", "--num-queue-per-dim: not simulated"),
+        ("--num-queues-per-dim=0", "--num-queues-per-dim: a whole number from 1, not '0'"),
+        ("--injection-scale=fast", "--injection-scale: a number from 0, not 'fast'"),
+        ("--rendezvous-protocol=perhaps", "--rendezvous-protocol: true or false, not 'perhaps'"),
+        ("--system-configuration=other.json", "system.json of the folder is read, not 'other.json'; rename"),
+        ("'", "no command line: No closing quotation"),
+    ],
+)
 def test_what_is_not_simulated_names_its_option(tmp_path, line, problem):
     (tmp_path / "run.txt").write_text(line)
     with pytest.raises(TimingError, match=problem):

@@ -87,10 +87,12 @@ def test_a_line_has_no_word():
 
 NETWORK = {"topology": "[ Ring ]", "npus_count": "[ 2 ]", "bandwidth": "[ 1e3 ]", "latency": "[ 5.5 ]"}
 SYSTEM = {
-    "scheduling-policy": "FIFO", "preferred-dataset-splits": 1, "collective-optimization": "baseline",
+    "scheduling-policy": "FIFO",
+    "preferred-dataset-splits": 1,
+    "collective-optimization": "baseline",
     "local-mem-bw": 50,
     **{f"{kind}-implementation": ["ring"] for kind in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")},
-}  # fmt: skip
+}
 
 
 def settings(folder, network=(), system=()):
@@ -107,31 +109,42 @@ def test_settings_of_others_have_defaults(tmp_path):
     assert machine.dims[0].bytes_per_ns == pytest.approx(1000 * 2**30 / 1e9)
 
 
-@pytest.mark.parametrize(("network", "system", "problem"), [
-    ({"topology": "[ Torus ]"}, {}, r"network\.yml: dim 0: unknown dim 'Torus'"),
-    ({"npus_count": "[ 2, 2 ]"}, {}, r"network\.yml: npus_count: a list with one entry for each dim"),
-    ({"npus_count": "[ 2.5 ]"}, {}, "npus_count: a whole number for each dim, not 2.5"),
-    ({"npus_count": "[ 1 ]"}, {}, "dim 0: size: a dim has 2 to"),
-    ({"npus_count": "[ 4 ]"}, {}, "npus_count: 4 ranks, and the trace has 2"),
-    ({"bandwidth": "[ 0 ]"}, {}, "dim 0: bandwidth: .*more than 0"),
-    ({"bandwidth": "[ fast ]"}, {}, "bandwidth: a number, not 'fast'"),
-    ({"latency": ""}, {}, "latency: a list with one entry for each dim, not None"),
-    ({"latency": "[ 5"}, {}, r"network\.yml: no YAML"),
-    ({}, {"scheduling-policy": None}, r"system\.json: scheduling-policy: FIFO, LIFO or EXPLICIT, not None"),
-    ({}, {"collective-optimization": "best"}, "collective-optimization: localBWAware or baseline, not 'best'"),
-    ({}, {"preferred-dataset-splits": None}, "preferred-dataset-splits: a whole number, not None"),
-    ({}, {"local-mem-bw": "fast"}, "local-mem-bw: a number, not 'fast'"),
-    ({}, {"endpoint-delay": "9" * 400}, "endpoint-delay: a number, not '9999"),
-    ({}, {"endpoint-delay": "nan"}, "endpoint-delay: a number, not 'nan'"),
-    ({}, {"roofline-enabled": 1}, "peak-perf: a number, not None"),
-    ({}, {"model-shared-bus": 1}, "model-shared-bus: only 0 is simulated, not 1"),
-    ({}, {"per-node-custom-implementation": "x.yml"}, "'per-node-custom-implementation': not simulated"),
-    ({}, {"all-reduce-implementation-custom": ["ring"]}, r"ring\.0\.et is not there; the prefix is looked for from"),
-    ({}, {"speed": 1}, "'speed': not simulated"),
-    ({}, {"all-reduce-implementation": "ring"}, "all-reduce-implementation: a list of words"),
-    ({}, {"all-reduce-implementation": ["best"]}, "all-reduce-implementation: unknown algorithm 'best'"),
-    ({}, {"all-reduce-implementation": ["ring", "ring"]}, r"system\.json: algorithm: 2 algorithms of all-reduce for 1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("network", "system", "problem"),
+    [
+        ({"topology": "[ Torus ]"}, {}, r"network\.yml: dim 0: unknown dim 'Torus'"),
+        ({"npus_count": "[ 2, 2 ]"}, {}, r"network\.yml: npus_count: a list with one entry for each dim"),
+        ({"npus_count": "[ 2.5 ]"}, {}, "npus_count: a whole number for each dim, not 2.5"),
+        ({"npus_count": "[ 1 ]"}, {}, "dim 0: size: a dim has 2 to"),
+        ({"npus_count": "[ 4 ]"}, {}, "npus_count: 4 ranks, and the trace has 2"),
+        ({"bandwidth": "[ 0 ]"}, {}, "dim 0: bandwidth: .*more than 0"),
+        ({"bandwidth": "[ fast ]"}, {}, "bandwidth: a number, not 'fast'"),
+        ({"latency": ""}, {}, "latency: a list with one entry for each dim, not None"),
+        ({"latency": "[ 5"}, {}, r"network\.yml: no YAML"),
+        ({}, {"scheduling-policy": None}, r"system\.json: scheduling-policy: FIFO, LIFO or EXPLICIT, not None"),
+        ({}, {"collective-optimization": "best"}, "collective-optimization: localBWAware or baseline, not 'best'"),
+        ({}, {"preferred-dataset-splits": None}, "preferred-dataset-splits: a whole number, not None"),
+        ({}, {"local-mem-bw": "fast"}, "local-mem-bw: a number, not 'fast'"),
+        ({}, {"endpoint-delay": "9" * 400}, "endpoint-delay: a number, not '9999"),
+        ({}, {"endpoint-delay": "nan"}, "endpoint-delay: a number, not 'nan'"),
+        ({}, {"roofline-enabled": 1}, "peak-perf: a number, not None"),
+        ({}, {"model-shared-bus": 1}, "model-shared-bus: only 0 is simulated, not 1"),
+        ({}, {"per-node-custom-implementation": "x.yml"}, "'per-node-custom-implementation': not simulated"),
+        (
+            {},
+            {"all-reduce-implementation-custom": ["ring"]},
+            r"ring\.0\.et is not there; the prefix is looked for from",
+        ),
+        ({}, {"speed": 1}, "'speed': not simulated"),
+        ({}, {"all-reduce-implementation": "ring"}, "all-reduce-implementation: a list of words"),
+        ({}, {"all-reduce-implementation": ["best"]}, "all-reduce-implementation: unknown algorithm 'best'"),
+        (
+            {},
+            {"all-reduce-implementation": ["ring", "ring"]},
+            r"system\.json: algorithm: 2 algorithms of all-reduce for 1",
+        ),
+    ],
+)
 def test_what_is_wrong_names_file_and_key(tmp_path, network, system, problem):
     with pytest.raises(TimingError, match=problem) as caught:
         settings(tmp_path, network, system)

@@ -57,8 +57,11 @@ def test_the_other_end_receives():
     assert [(node.type, node.deps) for node in nodes] == [(4, []), (7, [1]), (4, [2]), (6, [3])]
     assert nodes[1]["pg_name"] == "2"
     assert nodes[3].attributes == [
-        ("is_cpu_op", BOOL, 0), ("comm_size", INT64, 4000), ("comm_src", INT32, 0), ("comm_tag", INT32, 1)
-    ]  # fmt: skip
+        ("is_cpu_op", BOOL, 0),
+        ("comm_size", INT64, 4000),
+        ("comm_src", INT32, 0),
+        ("comm_tag", INT32, 1),
+    ]
 
 
 def test_groups_are_numbered_as_they_appear_and_keep_their_order():
@@ -81,8 +84,11 @@ OVERLAP = f"""
 def test_a_start_waits_and_a_done_joins_the_chain():
     nodes = read_file(write(expand(program(OVERLAP)))[0])[1]
     assert [(node.name, node.deps, node.duration) for node in nodes] == [
-        ("compute.1", [], 500), ("g.0", [1], 0), ("compute.3", [1], 300), ("compute.4", [2, 3], 200)
-    ]  # fmt: skip
+        ("compute.1", [], 500),
+        ("g.0", [1], 0),
+        ("compute.3", [1], 300),
+        ("compute.4", [2, 3], 200),
+    ]
     # Of an all-gather the shard: 4,000 bytes over 4 ranks.
     assert (nodes[1]["comm_type"], nodes[1]["comm_size"]) == (2, 1000)
 
@@ -96,8 +102,13 @@ def test_executions_are_counted_over_all_kinds_and_trips():
 """
     graph = expand(program(start, more=loop(body, trips=3)))
     assert [node.name for node in read_file(write(graph)[0])[1] if node.type != 4] == [
-        "r.0", "last.1", "r.2", "last.3", "r.4", "last.5"
-    ]  # fmt: skip
+        "r.0",
+        "last.1",
+        "r.2",
+        "last.3",
+        "r.4",
+        "last.5",
+    ]
     assert [node["comm_tag"] for node in read_file(write(graph)[1])[1] if node.type == 6] == [1, 3, 5]
 
 

@@ -77,8 +77,18 @@ def test_a_form_of_simulate_answers_as_it_does_there(words: str, capsys: pytest.
 def test_cost_takes_the_names_of_astra_sim(capsys: pytest.CaptureFixture[str]) -> None:
     machine = ["--collective", "all-reduce", "--bytes", "1048576", "--dims", "ring:4", "--bandwidth", "90"]
     ours = ["--latency", "500", "--chunks", "4", "--active", "2", "--endpoint", "20", "--memory", "1000"]
-    theirs = ["--latency", "500", "--preferred-dataset-splits", "4", "--active-chunks-per-dimension", "2",
-              "--endpoint-delay", "20", "--local-mem-bw", "1000"]  # fmt: skip
+    theirs = [
+        "--latency",
+        "500",
+        "--preferred-dataset-splits",
+        "4",
+        "--active-chunks-per-dimension",
+        "2",
+        "--endpoint-delay",
+        "20",
+        "--local-mem-bw",
+        "1000",
+    ]
     printed = []
     for words in (ours, theirs):
         assert main(["cost", *machine, *words, "--as", "astra-sim", "--json"]) == 0
@@ -130,15 +140,28 @@ def test_a_shell_completes_commands_and_their_options(line: str, words: list[str
     """As argcomplete's function for bash asks: by its variables, and the answer on descriptor 8."""
     asked = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "COMP_LINE": line, "COMP_POINT": str(len(line))}
     done = subprocess.run(
-        ["bash", "-c", f"exec {sys.executable} -m compare 8>&1 9>/dev/null"], cwd=ROOT,
-        env=os.environ | asked, capture_output=True, text=True,
-    )  # fmt: skip
+        ["bash", "-c", f"exec {sys.executable} -m compare 8>&1 9>/dev/null"],
+        cwd=ROOT,
+        env=os.environ | asked,
+        capture_output=True,
+        text=True,
+    )
     assert sorted(done.stdout.split()) == sorted(words)
 
 
 def test_python_m_compare_is_the_same_door() -> None:
-    done = subprocess.run([sys.executable, "-m", "compare", "plan", "--mesh", "tp8", "--json"], cwd=ROOT,
-                          capture_output=True, text=True, check=True)  # fmt: skip
-    module = subprocess.run([sys.executable, "-m", "compare.plan", "--mesh", "tp8", "--json"], cwd=ROOT,
-                            capture_output=True, text=True, check=True)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "compare", "plan", "--mesh", "tp8", "--json"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    module = subprocess.run(
+        [sys.executable, "-m", "compare.plan", "--mesh", "tp8", "--json"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout == module.stdout

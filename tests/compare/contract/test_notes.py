@@ -35,8 +35,9 @@ def test_copies_of_kv_heads_say_what_the_cache_costs():
 
 def test_copies_of_kv_heads_go_around_the_ring():
     note = notes_of("cp2tp8", **QWEN)[-1]
-    assert note.endswith("the ring of layer.attention.core carries the copies, too, 2 × as many bytes; "
-                          "no other collective does.")  # fmt: skip
+    assert note.endswith(
+        "the ring of layer.attention.core carries the copies, too, 2 × as many bytes; no other collective does."
+    )
     assert notes_of("cp2tp8", "decode", **QWEN)[-1].endswith("no collective carries them.")
 
 

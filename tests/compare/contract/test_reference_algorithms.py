@@ -98,5 +98,11 @@ def test_rules_that_split_less_need_less():
 def test_float32_doubles_what_floats_need_and_not_ids():
     half, full = (required_rows(Case.read("tp4pp2", dtype=dtype, phases=("decode",))) for dtype in ("bf16", "f32"))
     ratio = {a.scope: b.payload_bytes / a.payload_bytes for a, b in zip(half, full, strict=True)}
-    assert ratio == {"layer.attention.out": 2, "layer.mlp.down": 2, "embed": 2, "pipeline.shift": 2,
-                     "sample": 8 / 6, "pipeline.collect": 1}  # fmt: skip
+    assert ratio == {
+        "layer.attention.out": 2,
+        "layer.mlp.down": 2,
+        "embed": 2,
+        "pipeline.shift": 2,
+        "sample": 8 / 6,
+        "pipeline.collect": 1,
+    }

@@ -128,9 +128,9 @@ TABLES = {
 def test_the_contract_is_the_table_worked_out_by_hand(model, mesh, batch, m, phase):
     rows = required_rows(Case.read(mesh, model_name=model, batch=batch, microbatches=m, phases=(phase,)))
     contract = {
-        (row.scope, f"{row.kind}@{row.axes}"): (
-            row.executions, row.payload_bytes, row.wire_bytes, row.step_wire_bytes) for row in rows
-    }  # fmt: skip
+        (row.scope, f"{row.kind}@{row.axes}"): (row.executions, row.payload_bytes, row.wire_bytes, row.step_wire_bytes)
+        for row in rows
+    }
     assert contract == TABLES[model, mesh, batch, m, phase]
     assert len(rows) == len(contract)
 
@@ -174,7 +174,11 @@ def test_a_merge_of_softmax_parts_is_in_float32_and_a_ring_knows_its_hops():
 def test_shared_experts_read_the_tokens_that_the_router_read():
     rows = rows_of("ep2tp2+sp", model_name="qwen1.5-moe-a2.7b")
     assert [scope for (scope, axis), row in rows.items() if row.kind == "all-gather" and axis == "tp"] == [
-        "layer.attention.qkv", "layer.moe.route", "head", "sample"]  # fmt: skip
+        "layer.attention.qkv",
+        "layer.moe.route",
+        "head",
+        "sample",
+    ]
     assert rows["layer.mlp.down", "tp"].kind == rows["layer.moe.combine", "tp"].kind == "reduce-scatter"
 
 

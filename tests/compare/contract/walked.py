@@ -50,8 +50,11 @@ class Walk:
 
     def tokens(self, place, microbatch):
         ranks, seq = self.size("cp"), self.case.seq
-        part = [self.case.seq] if self.case.phase == "decode" else [
-            p for p in range(seq) if p * ranks // seq == self.on("cp", place)]  # fmt: skip
+        part = (
+            [self.case.seq]
+            if self.case.phase == "decode"
+            else [p for p in range(seq) if p * ranks // seq == self.on("cp", place)]
+        )
         return [(sequence, position) for sequence in self.sequences(place, microbatch) for position in part]
 
     def count(self, scope, kind, axis, amount):
@@ -173,8 +176,12 @@ class Walk:
 
     def choose(self):
         """Whoever has the last position chooses the next ids, and sends them to whoever embeds them."""
-        last = [place for place in self.places if self.on("pp", place) == self.size("pp") - 1
-                and (self.case.phase == "decode" or self.on("cp", place) == self.size("cp") - 1)]  # fmt: skip
+        last = [
+            place
+            for place in self.places
+            if self.on("pp", place) == self.size("pp") - 1
+            and (self.case.phase == "decode" or self.on("cp", place) == self.size("cp") - 1)
+        ]
         for group in self.groups("tp", last):
             chosen = sum(len(self.sequences(group[0], m)) for m in range(self.case.microbatches))
             if self.split_stream:

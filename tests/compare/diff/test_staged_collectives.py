@@ -35,11 +35,15 @@ IN_STEPS = [
     ("a scatter", SCATTER, SCATTERS),
     ("a sum of the parts", SUM, [SCATTERS[0], BETWEEN, GATHERS[1]]),
     ("a sum scattered to the end", SUM, [*SCATTERS, *GATHERS]),
-    ("the other axis first", GATHER, [
-        wire("all-gather", "bf16[32,1024]", result="bf16[128,1024]"),
-        wire("all-gather", "bf16[128,1024]", over="data", result="bf16[256,1024]"),
-    ]),
-]  # fmt: skip
+    (
+        "the other axis first",
+        GATHER,
+        [
+            wire("all-gather", "bf16[32,1024]", result="bf16[128,1024]"),
+            wire("all-gather", "bf16[128,1024]", over="data", result="bf16[256,1024]"),
+        ],
+    ),
+]
 
 
 @pytest.mark.parametrize(("single", "steps"), [row[1:] for row in IN_STEPS], ids=[row[0] for row in IN_STEPS])

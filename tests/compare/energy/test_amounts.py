@@ -20,16 +20,19 @@ from tests.compare.timeline.build import comm, compute, steps, timeline
 
 MIB = 2**20
 CHIP = parse_chip(
-    {"energy": {
-        "matrix": {"value": 0.5, "low": 0.4, "high": 0.8, "unit": "pJ/FLOP"},
-        "vector": {"value": 1, "unit": "pJ/op"},
-        "memory": {"value": 5, "low": 4, "high": 8, "unit": "pJ/bit"},
-        "ici": {"value": 2, "low": 1, "high": 4, "unit": "pJ/bit"},
-        "dcn": {"value": 25, "unit": "pJ/bit"},
-        "static": {"value": 80, "low": 60, "high": 100, "unit": "W"},
-    }},
-    GENERATIONS["v5e"], name="by hand",
-)  # fmt: skip
+    {
+        "energy": {
+            "matrix": {"value": 0.5, "low": 0.4, "high": 0.8, "unit": "pJ/FLOP"},
+            "vector": {"value": 1, "unit": "pJ/op"},
+            "memory": {"value": 5, "low": 4, "high": 8, "unit": "pJ/bit"},
+            "ici": {"value": 2, "low": 1, "high": 4, "unit": "pJ/bit"},
+            "dcn": {"value": 25, "unit": "pJ/bit"},
+            "static": {"value": 80, "low": 60, "high": 100, "unit": "W"},
+        }
+    },
+    GENERATIONS["v5e"],
+    name="by hand",
+)
 
 
 def amounts(**known):
@@ -50,8 +53,13 @@ def test_a_millisecond_of_eight_chips_at_80_watts_is_0_64_joules():
 def test_an_event_is_the_sum_of_its_components():
     """A product of 10^9 FLOPs at 0.5 pJ, 10^6 operations at 1 pJ, 10^6 bytes at 40 pJ."""
     made = timeline([compute(0, 10), comm(20, 30)], steps(0, 100))
-    for name, values in (("matrix_flops", [1e9, 0]), ("vector_ops", [1e6, 0]), ("memory_bytes", [1e6, 0]),
-                         ("ici_byte_hops", [0, MIB]), ("dcn_bytes", [0, 0])):  # fmt: skip
+    for name, values in (
+        ("matrix_flops", [1e9, 0]),
+        ("vector_ops", [1e6, 0]),
+        ("memory_bytes", [1e6, 0]),
+        ("ici_byte_hops", [0, MIB]),
+        ("dcn_bytes", [0, 0]),
+    ):
         made.events[name] = values
     by_event = joules(event_amounts(made.events), joule_rates(CHIP)).sum(axis=1)
     assert by_event.tolist() == pytest.approx([500e-6 + 1e-6 + 40e-6, 16.777216e-6])

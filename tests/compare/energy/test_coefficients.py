@@ -119,9 +119,13 @@ def test_the_high_end_of_v6e_is_what_google_says_if_v5e_is_at_its_high_end():
 
 
 NAMES = {
-    "matrix, pJ/FLOP": "matrix", "vector, pJ/op": "vector", "memory, pJ/bit": "memory", "ICI, pJ/bit a link": "ici",
-    "DCN, pJ/bit": "dcn", "static, W a chip": "static",
-}  # fmt: skip
+    "matrix, pJ/FLOP": "matrix",
+    "vector, pJ/op": "vector",
+    "memory, pJ/bit": "memory",
+    "ICI, pJ/bit a link": "ici",
+    "DCN, pJ/bit": "dcn",
+    "static, W a chip": "static",
+}
 
 
 def test_the_docs_have_every_coefficient_with_its_range():

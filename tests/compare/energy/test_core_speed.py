@@ -22,13 +22,19 @@ from meshes.mesh_argument import read_mesh
 from tests.compare.schedule.toys import ALL_REDUCE_NS, BETWEEN_SLICES, ROUND, STAGES, X, program
 
 CHIP = parse_chip(
-    {"energy": {
-        "matrix": {"value": 0.5, "unit": "pJ/FLOP"}, "vector": {"value": 1, "unit": "pJ/op"},
-        "memory": {"value": 5, "unit": "pJ/bit"}, "ici": {"value": 2, "unit": "pJ/bit"},
-        "dcn": {"value": 25, "unit": "pJ/bit"}, "static": {"value": 80, "unit": "W"},
-    }},
-    GENERATIONS["v5e"], name="by hand",
-)  # fmt: skip
+    {
+        "energy": {
+            "matrix": {"value": 0.5, "unit": "pJ/FLOP"},
+            "vector": {"value": 1, "unit": "pJ/op"},
+            "memory": {"value": 5, "unit": "pJ/bit"},
+            "ici": {"value": 2, "unit": "pJ/bit"},
+            "dcn": {"value": 25, "unit": "pJ/bit"},
+            "static": {"value": 80, "unit": "W"},
+        }
+    },
+    GENERATIONS["v5e"],
+    name="by hand",
+)
 FLOPS, HOPS = 1e9, 5e6
 """Of the full mesh; 0.5 mJ of arithmetic, 80 µJ of links."""
 AMOUNTS = np.array([FLOPS, 0, 0, HOPS, 0, 0])

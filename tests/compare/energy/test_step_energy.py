@@ -24,12 +24,13 @@ from tests.places import EXAMPLE, ROOT
 MS = 1e6
 RANGE = {"unit": "pJ/FLOP", "value": 0.5, "low": 0.25, "high": 1.0}
 TABLE = {
-    "matrix": RANGE, "vector": RANGE | {"unit": "pJ/op"},
+    "matrix": RANGE,
+    "vector": RANGE | {"unit": "pJ/op"},
     "memory": {"unit": "pJ/byte", "value": 40, "low": 20, "high": 80},
     "ici": {"unit": "pJ/byte", "value": 16, "low": 8, "high": 32},
     "dcn": {"unit": "pJ/byte", "value": 200, "low": 100, "high": 400},
     "static": {"unit": "W", "value": 100, "low": 50, "high": 200},
-}  # fmt: skip
+}
 CHIP = parse_chip({"energy": TABLE, "name": "by hand"}, GENERATIONS["v5e"], name="")
 PEAKS = Peaks(flops_per_s=1e15, memory_bytes_per_s=1e12)
 GROUPS = [[0, 1, 2, 3]]
@@ -40,8 +41,12 @@ ROWS = [
 
 
 def worked(events, work, *, length=4 * MS, stands_for=None):
-    made = timeline(events, steps(0, length, devices=sorted({event["device"] for event in events})),
-                    source="modelled", stands_for=stands_for)  # fmt: skip
+    made = timeline(
+        events,
+        steps(0, length, devices=sorted({event["device"] for event in events})),
+        source="modelled",
+        stands_for=stands_for,
+    )
     order = sorted(range(len(events)), key=lambda at: (events[at]["device"], events[at]["start_ns"]))
     for column, name in enumerate(WORK_COLUMNS):
         made.events[name] = [float(work[at][column]) for at in order]
@@ -50,9 +55,7 @@ def worked(events, work, *, length=4 * MS, stands_for=None):
 
 def energy_of(made, *, rows=ROWS, per_chip=1, tokens=8):
     section = build_section(made, rows=rows)
-    return measure_energy(
-        made, section, verdict_shares(rows), CHIP, per_chip=per_chip, peaks=PEAKS, tokens=tokens
-    )  # fmt: skip
+    return measure_energy(made, section, verdict_shares(rows), CHIP, per_chip=per_chip, peaks=PEAKS, tokens=tokens)
 
 
 STEP = [compute(0, MS), comm(MS, 2 * MS), comm(2 * MS, 4 * MS, name="all-gather.2", kind="all-gather")]
@@ -66,10 +69,14 @@ def test_a_step_of_four_chips_by_component_and_by_verdict():
         {"matrix": 0.2, "vector": 0, "memory": 0.016, "ici": 0.064, "dcn": 0.08, "static": 1.6}
     )
     # All of the communication is exposed: 1 ms of the all-reduce, 2 ms of the all-gather, at 4 × 100 W.
-    assert energy.by_verdict_j == pytest.approx({
-        "inherent": 0.6 * (0.064 + 0.4), "inflated": 0.3 * (0.064 + 0.4), "induced": 0.1 * 0.464 + 0.08 + 0.8,
-        "rest": 0.216 + 0.4,
-    })  # fmt: skip
+    assert energy.by_verdict_j == pytest.approx(
+        {
+            "inherent": 0.6 * (0.064 + 0.4),
+            "inflated": 0.3 * (0.064 + 0.4),
+            "induced": 0.1 * 0.464 + 0.08 + 0.8,
+            "rest": 0.216 + 0.4,
+        }
+    )
     assert (energy.step_j, energy.low_j, energy.high_j) == pytest.approx((1.96, 0.98, 3.92))
     assert energy.avoidable_j == pytest.approx(energy.by_verdict_j["inflated"] + energy.by_verdict_j["induced"])
     assert energy.avoidable_span_j == pytest.approx((energy.avoidable_j / 2, energy.avoidable_j * 2))
@@ -135,9 +142,12 @@ def test_what_is_measured_or_not_known_has_no_modelled_energy():
 
 def test_amounts_are_spread_over_windows_as_they_last():
     parts = spread(
-        np.array([8.0, 3.0, 5.0, 1.0]), np.array([5.0, 0, 39.0, 30.0]), np.array([25.0, 10.0, 39.0, 45.0]),
-        window=10, count=4,
-    )  # fmt: skip
+        np.array([8.0, 3.0, 5.0, 1.0]),
+        np.array([5.0, 0, 39.0, 30.0]),
+        np.array([25.0, 10.0, 39.0, 45.0]),
+        window=10,
+        count=4,
+    )
     # 8 over 5..25: 2, 4, 2; 3 in the first (it ends where the next begins); 5 at a point; 1 beyond the end.
     assert parts.tolist() == pytest.approx([5, 4, 2, 6])
 
@@ -209,13 +219,15 @@ def test_a_layer_of_the_example_is_as_worked_out_by_hand_in_the_docs():
     joules = np.array(counts) * [0.35e-12, 1.73e-12, 44e-12, 17.68e-12, 64e-9]
     page = (ROOT / "docs/energy.md").read_text(encoding="utf-8").partition("## One layer")[2].partition("\n## ")[0]
     for words in (
-        f"| vector | {layer['vector_ops'] / 1e6:.0f} M elements", f"| memory | {layer['memory_bytes'] / 1e6:.1f} MB,",
+        f"| vector | {layer['vector_ops'] / 1e6:.0f} M elements",
+        f"| memory | {layer['memory_bytes'] / 1e6:.1f} MB,",
         f"{compute / 1e6:.2f} ms of compute and {layer['exposed_ns'] / 1e6:.2f} ms of all-reduces",
         f"for the step, {rows[once]['memory_bytes'].sum() / 1e9:.2f} GB a device",
-        *(f"| {1e3 * part:.3g} mJ |" for part in joules), f"80 × 8 × {1e3 * joules.sum():.0f} mJ are",
+        *(f"| {1e3 * part:.3g} mJ |" for part in joules),
+        f"80 × 8 × {1e3 * joules.sum():.0f} mJ are",
         f"are {640 * joules.sum():.0f} J of the step's",
         f"static energy of 1.36 ms, {64e-6 * layer['exposed_ns']:.0f} mJ, is inflated",
-    ):  # fmt: skip
+    ):
         assert words in " ".join(page.split()), words
 
 

@@ -197,14 +197,19 @@ def test_threads_of_a_cpu_run_beside_each_other(tmp_path, platform, role):
     inner = events[events["role"].eq("communication") & events["line"].eq("XLA Ops")].index[0]
     long = events.index[events["role"].eq("compute") & events["device"].eq(events.at[inner, "device"])][0]
     start, length = events.at[inner, "start_ns"] - 5, events.at[inner, "duration_ns"] + 10
-    changed = events.assign(start_ns=events["start_ns"].where(events.index != long, start),
-                            duration_ns=events["duration_ns"].where(events.index != long, length))  # fmt: skip
+    changed = events.assign(
+        start_ns=events["start_ns"].where(events.index != long, start),
+        duration_ns=events["duration_ns"].where(events.index != long, length),
+    )
     (tmp_path / "host0.trace.json").write_bytes(
         trace.write_trace(replace(timed.timeline, events=changed), program.module, program.rows, platform=platform)
     )
     back = read_profile([tmp_path / "host0.trace.json"], axes=program.case.mesh.split_axes, hlo=program.module).events
-    (found,) = back[back["duration_ns"].sub(length).abs().lt(0.002) & back["device"].eq(events.at[long, "device"])
-                    & back["hlo_op"].eq(events.at[long, "hlo_op"])].itertuples()  # fmt: skip
+    (found,) = back[
+        back["duration_ns"].sub(length).abs().lt(0.002)
+        & back["device"].eq(events.at[long, "device"])
+        & back["hlo_op"].eq(events.at[long, "hlo_op"])
+    ].itertuples()
     assert found.role == role
 
 
@@ -289,11 +294,15 @@ def spoil(place, how):
 @pytest.mark.parametrize(
     ("how", "named"),
     {
-        "a note": f"{NAME}/my-notes.txt", "a folder of notes": f"{NAME}/mine/deep", "a link": f"{NAME}/mine",
-        "a changed card": f"{NAME}/{NAME}.yaml", "a link in a file's place": f"{NAME}/{NAME}.yaml",
-        "a forged mark": "precious/thesis.tex", "a mark of an earlier version": f"{NAME}/{NAME}.yaml",
+        "a note": f"{NAME}/my-notes.txt",
+        "a folder of notes": f"{NAME}/mine/deep",
+        "a link": f"{NAME}/mine",
+        "a changed card": f"{NAME}/{NAME}.yaml",
+        "a link in a file's place": f"{NAME}/{NAME}.yaml",
+        "a forged mark": "precious/thesis.tex",
+        "a mark of an earlier version": f"{NAME}/{NAME}.yaml",
     }.items(),
-)  # fmt: skip
+)
 def test_what_the_user_has_in_an_export_stays_and_is_named(tmp_path, out, capsys, how, named):
     place = tmp_path / "again"
     shutil.copytree(out, place)

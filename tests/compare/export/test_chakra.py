@@ -65,8 +65,11 @@ def test_every_rank_has_the_collectives_of_the_report(out, arm, phase):
             if node.type == 7:
                 found[COMM_TYPES[node["comm_type"]], row, node["comm_size"], tuple(groups[node["pg_name"]])] += 1
             elif node.type in (5, 6):
-                found[("send", row, node["comm_size"], node["comm_dst"]) if node.type == 5 else
-                      ("receive", row, node["comm_size"], node["comm_src"])] += 1  # fmt: skip
+                found[
+                    ("send", row, node["comm_size"], node["comm_dst"])
+                    if node.type == 5
+                    else ("receive", row, node["comm_size"], node["comm_src"])
+                ] += 1
                 assert node["comm_tag"] == int(k)
         assert found == expected[rank]
 
@@ -96,9 +99,10 @@ def find_programs(arm, phase):
     return [each.program for each in select_programs(read_run(EXAMPLE), arm=arm, phase=phase, cell="tpu")]
 
 
-@pytest.mark.parametrize(("arm", "phase", "nodes"), [
-    ("jax", "decode", 344), ("jax", "prefill", 344), ("torchxla", "decode", 823), ("torchxla", "prefill", 984)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arm", "phase", "nodes"),
+    [("jax", "decode", 344), ("jax", "prefill", 344), ("torchxla", "decode", 823), ("torchxla", "prefill", 984)],
+)
 def test_a_rank_has_as_many_nodes_as_another_exporter_gave_it(out, arm, phase, nodes):
     """Counted from the events table by a program that shares nothing with this one.
 
@@ -126,20 +130,31 @@ def test_the_metadata_says_which_program_it_is(out):
 def test_what_astra_sim_reads_beside_the_traces(out):
     folder = out / f"{RUN}-jax-decode-tpu"
     assert json.loads((folder / "groups.json").read_text()) == {
-        "1": [0, 2, 4, 6], "2": [1, 3, 5, 7], "3": [0, 1], "4": [2, 3], "5": [4, 5], "6": [6, 7]
-    }  # fmt: skip
+        "1": [0, 2, 4, 6],
+        "2": [1, 3, 5, 7],
+        "3": [0, 1],
+        "4": [2, 3],
+        "5": [4, 5],
+        "6": [6, 7],
+    }
     network = yaml.safe_load((folder / "network.yml").read_text())
     assert (network["topology"], network["npus_count"]) == (["Ring", "Ring"], [2, 4])
     # 37.303e9 bytes a second in GB of 2^30, of a tick that is 1 ps; a hop of 465.67 ns.
     np.testing.assert_allclose(network["bandwidth"], [37.303e9 / 2**30 / 1000] * 2, rtol=1e-14)
     assert network["latency"] == [465_670, 465_670]
     system = json.loads((folder / "system.json").read_text())
-    ring = {f"{kind}-implementation": ["ring", "ring"]
-            for kind in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")}  # fmt: skip
+    ring = {
+        f"{kind}-implementation": ["ring", "ring"]
+        for kind in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
+    }
     assert system == ring | {
-        "scheduling-policy": "FIFO", "endpoint-delay": 10, "active-chunks-per-dimension": 1,
-        "preferred-dataset-splits": 1, "collective-optimization": "localBWAware", "local-mem-bw": 0.819,
-    }  # fmt: skip
+        "scheduling-policy": "FIFO",
+        "endpoint-delay": 10,
+        "active-chunks-per-dimension": 1,
+        "preferred-dataset-splits": 1,
+        "collective-optimization": "localBWAware",
+        "local-mem-bw": 0.819,
+    }
     assert json.loads((folder / "memory.json").read_text()) == {"memory-type": "NO_MEMORY_EXPANSION"}
     words = (folder / "run.txt").read_text().split()
     assert words[0] == "AstraSim_Analytical_Congestion_Unaware"

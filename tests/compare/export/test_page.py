@@ -23,12 +23,18 @@ ROW = re.compile(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| ", re.MULTILINE)
 
 def printed(command, folder):
     """What a command of the page prints, errors first; `traces` lies in a folder of the test."""
-    words = [word.replace("traces", str(folder / "traces"), 1) if word.startswith("traces") else word
-             for word in shlex.split(command)]  # fmt: skip
+    words = [
+        word.replace("traces", str(folder / "traces"), 1) if word.startswith("traces") else word
+        for word in shlex.split(command)
+    ]
     done = subprocess.run(
-        [sys.executable, *words[1:]], capture_output=True, text=True, cwd=ROOT, check=True,
+        [sys.executable, *words[1:]],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
         env=os.environ | {"COLUMNS": "100", "NO_COLOR": "1"},
-    )  # fmt: skip
+    )
     return (done.stderr + done.stdout).replace(f"{folder}/", "")
 
 
@@ -61,9 +67,15 @@ def test_its_table_has_our_numbers(decode):
 
 
 def test_its_text_has_our_numbers(decode):
-    words = {"coll_call_num": "ours 409", "traffic_window": "ours 2.76229e-05", "traffic_distribution": "ours 0.999928",
-             "scale_up_bw_utility": "ours 20.9297", "bubble_size_pipeline": " and 0.2)",
-             "hockney_alpha_s": "ours 9.6852e-07", "hockney_beta_s_per_byte": " and 1.90395e-11)"}  # fmt: skip
+    words = {
+        "coll_call_num": "ours 409",
+        "traffic_window": "ours 2.76229e-05",
+        "traffic_distribution": "ours 0.999928",
+        "scale_up_bw_utility": "ours 20.9297",
+        "bubble_size_pipeline": " and 0.2)",
+        "hockney_alpha_s": "ours 9.6852e-07",
+        "hockney_beta_s_per_byte": " and 1.90395e-11)",
+    }
     for name, word in words.items():
         assert f"{METRICS[name].measure(decode).number:.6g}" == word.split()[-1].rstrip(")")
         assert word in " ".join(PAGE.split())

@@ -122,9 +122,7 @@ def test_a_worker_that_dies_takes_one_program_with_it(tmp_path: Path, monkeypatc
     (tmp_path / "dying" / "patterns" / "__main__.py").write_text(DYING)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.syspath_prepend(str(tmp_path))
-    dying = arms.Arm(
-        name="jax", module="dying", title="Dying", packages=(), extra="", start_s=1
-    )  # fmt: skip
+    dying = arms.Arm(name="jax", module="dying", title="Dying", packages=(), extra="", start_s=1)
     monkeypatch.setattr(arms, "ARMS", {**arms.ARMS, "jax": dying})
     monkeypatch.setattr(arms.Arm, "missing", lambda self: "" if self is dying else "not asked")
     names = ("matmul-rows", "mlp", "norm-width", "softmax-split", "context-ring")

@@ -35,18 +35,33 @@ HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m"
 
 def row(**changes: Any) -> Row:
     words: dict[str, Any] = {
-        "kind": "all-reduce", "axes": "tp", "dtype": "bf16", "form": "sync", "executions": 1, "executions_are": "exact",
-        "payload_bytes": 1_048_576, "wire_bytes": 1_572_864, "step_wire_bytes": 1_572_864, "text": "%a = all-reduce()",
-    }  # fmt: skip
+        "kind": "all-reduce",
+        "axes": "tp",
+        "dtype": "bf16",
+        "form": "sync",
+        "executions": 1,
+        "executions_are": "exact",
+        "payload_bytes": 1_048_576,
+        "wire_bytes": 1_572_864,
+        "step_wire_bytes": 1_572_864,
+        "text": "%a = all-reduce()",
+    }
     return Row(**words | changes)
 
 
 def make_result(*rows: Row, program: str = "jax/shardy", status: str = "ok", error: str = "") -> LessonResult:
     (lesson,) = find_lesson("mlp")
     return LessonResult(
-        lesson=lesson, program=program, status=status, error=error, source="def mlp(x, w1, w2): ...", rows=rows,
-        takes=((None, None), (None, "tp"), ("tp", None)), gives=((None, None),), versions={"jax": "1"},
-    )  # fmt: skip
+        lesson=lesson,
+        program=program,
+        status=status,
+        error=error,
+        source="def mlp(x, w1, w2): ...",
+        rows=rows,
+        takes=((None, None), (None, "tp"), ("tp", None)),
+        gives=((None, None),),
+        versions={"jax": "1"},
+    )
 
 
 class Links(HTMLParser):
@@ -284,10 +299,15 @@ def test_the_terminal_tells_the_whole_lesson(monkeypatch: pytest.MonkeyPatch) ->
     teach_text.print_lesson([make_result(row(dtype=HOSTILE))], before="a", after="b")
     text = written.getvalue()
     for words in (
-        "x[T, D], w1[D, F/tp], w2[F/tp, D] → y[T, D]", "payload T·D·2 = 512·1,024·2 = 1,048,576 B",
-        "on the wire 2·(4−1)/4 of it = 1,572,864 B a device", "just what this split needs", "The rule:", "A question:",
-        "def mlp(x, w1, w2)", "before: a   next: b",
-    ):  # fmt: skip
+        "x[T, D], w1[D, F/tp], w2[F/tp, D] → y[T, D]",
+        "payload T·D·2 = 512·1,024·2 = 1,048,576 B",
+        "on the wire 2·(4−1)/4 of it = 1,572,864 B a device",
+        "just what this split needs",
+        "The rule:",
+        "A question:",
+        "def mlp(x, w1, w2)",
+        "before: a   next: b",
+    ):
         assert words in text
     assert "\x1b" not in text
     assert "`" not in text

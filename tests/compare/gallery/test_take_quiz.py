@@ -21,9 +21,17 @@ RIGHT = "all-reduce@tp"
 def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """One all-reduce comes out, whatever is asked: a compiler that need not be waited for, and may have changed."""
     row = Row(
-        kind="all-reduce", axes="tp", dtype="bf16", form="sync", executions=1, executions_are="exact",
-        payload_bytes=64, wire_bytes=96, step_wire_bytes=96, text="%a = all-reduce()",
-    )  # fmt: skip
+        kind="all-reduce",
+        axes="tp",
+        dtype="bf16",
+        form="sync",
+        executions=1,
+        executions_are="exact",
+        payload_bytes=64,
+        wire_bytes=96,
+        step_wire_bytes=96,
+        text="%a = all-reduce()",
+    )
 
     def one(lesson, program) -> LessonResult:
         return LessonResult(

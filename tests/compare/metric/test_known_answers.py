@@ -126,8 +126,14 @@ def test_volume_is_of_one_device_and_one_step_and_permutes_count(tmp_path):
         for step in range(3):
             trace.step(device, step, 1000 * step, 1000)
             trace.op(device, "all-reduce.1", 1000 * step, 300, "all-reduce", bytes_accessed="2000000")
-            trace.op(device, "collective-permute.2", 1000 * step + 300, 100, "collective-permute",
-                     raw_bytes_accessed=5_000_000)  # fmt: skip
+            trace.op(
+                device,
+                "collective-permute.2",
+                1000 * step + 300,
+                100,
+                "collective-permute",
+                raw_bytes_accessed=5_000_000,
+            )
     folder = trace.write(tmp_path / "tpu")
     assert number("collective_vol_allreduce_gb", folder) == 0.002
     assert number("collective_vol_allgather_gb", folder) == 0
@@ -182,8 +188,15 @@ def test_waiting_is_no_part_of_the_line(tmp_path):
     trace = Trace()
     for place, elements in enumerate((1000, 250_000)):
         length = 2 * 3 * (2e-6 + 1e-11 * 4 * elements / 4) * 1e6 + 50
-        trace.op(0, f"all-reduce.{place}", 500 * place, length, "all-reduce", long_name=all_reduce(place, elements),
-                 wait_ps="50000000")  # fmt: skip
+        trace.op(
+            0,
+            f"all-reduce.{place}",
+            500 * place,
+            length,
+            "all-reduce",
+            long_name=all_reduce(place, elements),
+            wait_ps="50000000",
+        )
     trace.step(0, 0, 0, 2000)
     assert number("hockney_alpha_s", trace.write(tmp_path / "tpu")) == pytest.approx(2e-6, rel=1e-3)
 
@@ -218,8 +231,15 @@ def test_gpipes_bubble_comes_back(tmp_path, stages, microbatches):
         trace.step(device, 0, 0, 110 * ticks)
         for tick in range(ticks):
             trace.op(device, "fusion.1", 110 * tick, 100, "loop fusion")
-            trace.op(device, "collective-permute.1", 110 * tick + 100, 10, "collective-permute",
-                     long_name=permute(1, 1000, pairs), tf_op="jit(step)/pipeline.shift/ppermute")  # fmt: skip
+            trace.op(
+                device,
+                "collective-permute.1",
+                110 * tick + 100,
+                10,
+                "collective-permute",
+                long_name=permute(1, 1000, pairs),
+                tf_op="jit(step)/pipeline.shift/ppermute",
+            )
     folder = trace.write(tmp_path / "tpu")
     axes = {"pp": stages}
     found = value("bubble_size_pipeline", folder, axes=axes, microbatches=microbatches)
@@ -237,9 +257,11 @@ def two_axes(folder, *, steps=1):
     for device in CHIPS:
         for step in range(steps):
             trace.step(device, step, 100 * step, 100)
-            rows = [("all-reduce.1", 0, 10, all_reduce(1, 1000, "{{0,1},{2,3}}")),
-                    ("collective-permute.2", 30, 10, permute(2, 500, "{{0,2},{1,3}}")),
-                    ("all-reduce.3", 45, 5, all_reduce(3, 1000, "{{0,1},{2,3}}"))]  # fmt: skip
+            rows = [
+                ("all-reduce.1", 0, 10, all_reduce(1, 1000, "{{0,1},{2,3}}")),
+                ("collective-permute.2", 30, 10, permute(2, 500, "{{0,2},{1,3}}")),
+                ("all-reduce.3", 45, 5, all_reduce(3, 1000, "{{0,1},{2,3}}")),
+            ]
             for name, begin, length, line in rows:
                 category = name.rpartition(".")[0]
                 trace.op(device, name, 100 * step + begin, length, category, long_name=line)

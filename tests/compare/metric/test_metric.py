@@ -83,7 +83,7 @@ def test_all_metrics_come_from_one_reading_in_one_table(tmp_path, capsys):
         assert shown[name] == [capsys.readouterr().out.split()[-1], METRICS[name].unit]
     assert {line.partition(":")[0] for line in printed.err.splitlines()} == {
         name for name, (value, _) in shown.items() if value == "-1"
-    }  # fmt: skip
+    }
 
 
 def test_all_metrics_as_json_have_what_each_was_made_of(tmp_path, capsys):

@@ -21,20 +21,33 @@ def test_tensor_parallelism_sends_two_messages_a_layer_and_one_for_the_embedding
     events.append(comm(700, 710, name="embed", payload=size))
     (counted,) = count(events, rows)
     assert counted == {
-        "kind": "all-reduce", "axes": "tp", "scope": "layer.mlp.down", "dtype": "bf16", "shapes": shapes,
-        "payload_bytes": size, "count": 65,
-    }, phase  # fmt: skip
+        "kind": "all-reduce",
+        "axes": "tp",
+        "scope": "layer.mlp.down",
+        "dtype": "bf16",
+        "shapes": shapes,
+        "payload_bytes": size,
+        "count": 65,
+    }, phase
 
 
 def test_other_shapes_kinds_axes_and_scopes_are_other_messages_the_largest_first():
-    rows = [row("a", "all-reduce", "tp", 8, [range(4)], shapes=("f32[2]",)),
-            row("b", "all-reduce", "tp", 8, [range(4)], shapes=("f32[2,1]",))]  # fmt: skip
-    events = [comm(0, 1, name="a", payload=8), comm(2, 3, name="b", payload=8),
-              comm(4, 5, name="c", payload=80, scope="embed"), comm(6, 7, name="a", payload=8)]  # fmt: skip
+    rows = [
+        row("a", "all-reduce", "tp", 8, [range(4)], shapes=("f32[2]",)),
+        row("b", "all-reduce", "tp", 8, [range(4)], shapes=("f32[2,1]",)),
+    ]
+    events = [
+        comm(0, 1, name="a", payload=8),
+        comm(2, 3, name="b", payload=8),
+        comm(4, 5, name="c", payload=80, scope="embed"),
+        comm(6, 7, name="a", payload=8),
+    ]
     counted = count(events, rows)
     assert [(item["payload_bytes"], item["shapes"], item["count"]) for item in counted] == [
-        (80, None, 1), (8, ["f32[2]"], 2), (8, ["f32[2,1]"], 1),
-    ]  # fmt: skip
+        (80, None, 1),
+        (8, ["f32[2]"], 2),
+        (8, ["f32[2,1]"], 1),
+    ]
 
 
 def test_counts_are_of_one_device_and_step():

@@ -12,8 +12,14 @@ from tests.compare.timeline.build import comm, compute, imbalance, row, steps, s
 
 MESH = lay_out_mesh(Case.read("tp4pp2@v5e:2x4"))
 GROUPS = [range(4), range(4, 8)]
-SENT = bytes_sent_by([row("sum", "all-reduce", "tp", 100, GROUPS), row("all", "all-gather", "pp,tp", 100, [range(8)]),
-               row("shift", "collective-permute", "pp", 100, [(0, 4)])], MESH)  # fmt: skip
+SENT = bytes_sent_by(
+    [
+        row("sum", "all-reduce", "tp", 100, GROUPS),
+        row("all", "all-gather", "pp,tp", 100, [range(8)]),
+        row("shift", "collective-permute", "pp", 100, [(0, 4)]),
+    ],
+    MESH,
+)
 
 
 def lay_out(events, **kwargs):
@@ -30,8 +36,11 @@ def test_each_device_has_its_own_times():
     each = rows([compute(0, 60), comm(50, 80), compute(0, 30, device=1)])
     assert [row.device for row in each] == [0, 1]
     assert {name: getattr(each[0], name) for name in ("compute_ns", "communication_ns", "exposed_ns", "idle_ns")} == {
-        "compute_ns": 60, "communication_ns": 30, "exposed_ns": 20, "idle_ns": 20,
-    }  # fmt: skip
+        "compute_ns": 60,
+        "communication_ns": 30,
+        "exposed_ns": 20,
+        "idle_ns": 20,
+    }
     assert each[1].idle_ns == 70
 
 
@@ -49,8 +58,11 @@ def test_a_shown_device_counts_as_often_as_it_stands_for_one():
 
 
 def test_a_device_that_is_always_last_is_the_straggler():
-    events = [comm(start + 7 * (device == 2), start + 20, device=device, name="sum")
-              for device in range(4) for start in (0, 50)]  # fmt: skip
+    events = [
+        comm(start + 7 * (device == 2), start + 20, device=device, name="sum")
+        for device in range(4)
+        for start in (0, 50)
+    ]
     late = arrival_lags(lay_out(events), SENT)
     assert late.loc[late["device"].eq(2), "lag_ns"].tolist() == [7, 7]
     late_devices = stragglers(late)
@@ -59,13 +71,23 @@ def test_a_device_that_is_always_last_is_the_straggler():
 
 
 def test_groups_and_executions_are_held_against_themselves_only():
-    events = [comm(0, 10, device=0, name="sum"), comm(3, 10, device=1, name="sum"),
-              comm(50, 60, device=4, name="sum"), comm(52, 60, device=5, name="sum"),
-              comm(20, 30, device=0, name="sum"), comm(20, 30, device=1, name="sum")]  # fmt: skip
+    events = [
+        comm(0, 10, device=0, name="sum"),
+        comm(3, 10, device=1, name="sum"),
+        comm(50, 60, device=4, name="sum"),
+        comm(52, 60, device=5, name="sum"),
+        comm(20, 30, device=0, name="sum"),
+        comm(20, 30, device=1, name="sum"),
+    ]
     late = arrival_lags(lay_out(events), SENT)
     assert late.set_index(["device", "nth"])["lag_ns"].to_dict() == {
-        (0, 0): 0, (0, 1): 0, (1, 0): 3, (1, 1): 0, (4, 0): 0, (5, 0): 2,
-    }  # fmt: skip
+        (0, 0): 0,
+        (0, 1): 0,
+        (1, 0): 3,
+        (1, 1): 0,
+        (4, 0): 0,
+        (5, 0): 2,
+    }
 
 
 @pytest.mark.parametrize("name", ["shift", "unheard of"])

@@ -26,8 +26,16 @@ MS = 1_000_000
 
 def series(times_ms, values, device=0, component=CHIP, name="gpu_power", quantity=POWER, host=0):
     unit = "°C" if quantity == TEMPERATURE else "W"
-    return Series(device=device, name=name, quantity=quantity, component=component, unit=unit, host=host,
-                  times_ns=np.array(times_ms, float) * MS, values=np.array(values, float))  # fmt: skip
+    return Series(
+        device=device,
+        name=name,
+        quantity=quantity,
+        component=component,
+        unit=unit,
+        host=host,
+        times_ns=np.array(times_ms, float) * MS,
+        values=np.array(values, float),
+    )
 
 
 def measured(events, *meters, ends=(0, 10 * MS), devices=(0,), verdicts=None):
@@ -58,8 +66,9 @@ def test_a_step_s_joules_go_to_compute_exposed_communication_and_idle_time():
     assert energy.by_part_j == {"compute": 0.4, "communication": 0.3, "idle": 0.8}
     assert energy.by_axes_j == {"tp": 0.3}
     assert [(op.operation, op.axes, op.time_ns, op.energy_j) for op in energy.operations] == [
-        ("fusion", "", 4 * MS, 0.4), ("all-reduce.1", "tp", 3 * MS, 0.3),
-    ]  # fmt: skip
+        ("fusion", "", 4 * MS, 0.4),
+        ("all-reduce.1", "tp", 3 * MS, 0.3),
+    ]
 
 
 def test_communications_at_once_share_the_joules_and_verdicts_divide_them():
@@ -111,7 +120,7 @@ def test_it_says_what_no_meter_saw():
         "no power meter of 1 of 2 devices: their energy is in no sum",
         "power was sampled during 20 % of the steps: before its first and after its last sample it is taken to stay as "
         "they say",
-    )  # fmt: skip
+    )
     seldom = measured([compute(0, 10 * MS)], series([-500, 500], [100, 100]))
     assert "less often than once a step" in seldom.notes[0]
 
@@ -137,8 +146,11 @@ def test_a_report_keeps_what_was_measured_and_says_it():
     section = build_section(replace(plain, meters=(series([0, 10], [100, 100]), heat)), rows=rows)
     document = encode(section)
     assert document["power"]["steps"][0]["by_verdict_j"] == {
-        "inherent": 0.05, "inflated": 0, "induced": 0.15, "unknown": 0,
-    }  # fmt: skip
+        "inherent": 0.05,
+        "inflated": 0,
+        "induced": 0.15,
+        "unknown": 0,
+    }
     assert decode(Timing, json.loads(json.dumps(document))) == section
     jsonschema.validate(document["power"], report_schema(MeasuredPower))
     assert list(power_sentences(section.power)) == [

@@ -138,8 +138,9 @@ def test_the_same_copy_on_another_line_is_another_row():
     moved = COPIES_IN_A_LOOP.replace(f"copy(v.1), {CORE}", f"copy(v.1), {CORE.replace('line=3', 'line=4')}")
     found = operations_of(moved)
     assert {name: (found[name].instructions, found[name].tensors) for name in ("copy.1", "copy.2")} == {
-        "copy.1": (1, ("cache.k",)), "copy.2": (1, ("cache.v",)),
-    }  # fmt: skip
+        "copy.1": (1, ("cache.k",)),
+        "copy.2": (1, ("cache.v",)),
+    }
 
 
 def test_a_parameter_without_a_name_is_not_named():

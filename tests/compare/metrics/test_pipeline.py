@@ -61,8 +61,12 @@ def test_what_comes_before_and_after_the_loop_is_no_tick(order, loop):
 def test_the_smallest_loop_around_all_shifts_bounds_the_ticks():
     times = pipeline_times(*uniform(2, 3, before=35, after=25, loop=True), range(2), 3)
     assert [(row["phase"], row["start_ns"], row["duration_ns"]) for row in times["phases"]] == [
-        ("before", 0, 35), ("fill", 35, 100), ("steady", 135, 200), ("drain", 335, 100), ("after", 435, 25),
-    ]  # fmt: skip
+        ("before", 0, 35),
+        ("fill", 35, 100),
+        ("steady", 135, 200),
+        ("drain", 335, 100),
+        ("after", 435, 25),
+    ]
     assert times["ticks"][1] == {"tick": 1, "start_ns": 135, "duration_ns": 100, "microbatches": [1, 0]}
     assert times["ticks"][3]["microbatches"] == [None, 2]
 
@@ -72,8 +76,11 @@ def test_a_bubble_that_computes_is_busy_and_one_that_does_not_is_idle():
     events, marks = uniform(2, 2)
     stage = pipeline_times(events, marks, range(2), 2)["stages"][1]
     assert (stage["bubble_ns"], stage["busy_in_bubble_ns"], stage["idle_ns"]) == (90, 90, 0)
-    first = min(event["start_ns"] for event in events if event["device"] == 1 and event["role"] == "compute"
-                and event["duration_ns"])  # fmt: skip
+    first = min(
+        event["start_ns"]
+        for event in events
+        if event["device"] == 1 and event["role"] == "compute" and event["duration_ns"]
+    )
     spared = [e for e in events if not (e["device"] == 1 and e["role"] == "compute" and e["start_ns"] == first)]
     stage = pipeline_times(spared, marks, range(2), 2)["stages"][1]
     assert (stage["bubble_ns"], stage["busy_in_bubble_ns"], stage["idle_ns"]) == (90, 0, 90)
@@ -92,8 +99,11 @@ def test_a_slow_stage_has_its_own_ticks():
 
 def test_shifts_of_several_parts_are_told_by_one_collective():
     events, marks = uniform(2, 2)
-    extra = [comm(e["start_ns"], e["start_ns"] + 5, device=e["device"], **{**SHIFT_IS, "name": "rest"})
-             for e in events if e["scope"] == SHIFT]  # fmt: skip
+    extra = [
+        comm(e["start_ns"], e["start_ns"] + 5, device=e["device"], **{**SHIFT_IS, "name": "rest"})
+        for e in events
+        if e["scope"] == SHIFT
+    ]
     assert pipeline_times([*events, *extra, *extra], marks, range(2), 2)["bubble_share"] == round(1 / 3, 9)
 
 

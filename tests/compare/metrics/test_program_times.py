@@ -22,10 +22,16 @@ def fusion(number):
 
 
 def about(line, path, *, flops=0, moved=0):
-    return {"about": {
-        "hlo_category": Ref("loop fusion"), "source": f"{MODULE}:1775",
-        "source_stack": f"{MODULE}:1775:3\n/w/{line}:2\n", "tf_op": path, "model_flops": flops, "bytes_accessed": moved,
-    }}  # fmt: skip
+    return {
+        "about": {
+            "hlo_category": Ref("loop fusion"),
+            "source": f"{MODULE}:1775",
+            "source_stack": f"{MODULE}:1775:3\n/w/{line}:2\n",
+            "tf_op": path,
+            "model_flops": flops,
+            "bytes_accessed": moved,
+        }
+    }
 
 
 def two_programs():
@@ -69,13 +75,20 @@ def test_what_a_program_beside_the_steps_communicates_is_counted_over_all_device
 def test_rows_by_line_name_the_users_line_and_the_innermost(tmp_path):
     step, other = time_programs(timeline(two_programs(), tmp_path))
     assert [(row.place, row.role, row.executions, row.time_ns) for row in step.lines] == [
-        ("/w/layer.py:4", "compute", 2, 50), ("/w/head.py:9", "compute", 1, 40),
-    ]  # fmt: skip
+        ("/w/layer.py:4", "compute", 2, 50),
+        ("/w/head.py:9", "compute", 1, 40),
+    ]
     assert step.lines[0].inner.endswith("module.py:1775")
     (row,) = other.lines
     assert (row.place, row.kind, row.axes, row.executions, row.time_ns, row.exposed_ns, row.payload_bytes) == (
-        "/w/run.py:5", "all-reduce", "tensor", 1, 8, 8, 4000,
-    )  # fmt: skip
+        "/w/run.py:5",
+        "all-reduce",
+        "tensor",
+        1,
+        8,
+        8,
+        4000,
+    )
 
 
 def test_rows_by_part_of_the_model_fold_layers(tmp_path):
@@ -86,11 +99,14 @@ def test_rows_by_part_of_the_model_fold_layers(tmp_path):
 def test_operations_that_differ_in_their_number_are_one_with_its_roofline(tmp_path):
     """Two layers: 300 FLOPs take 30 ns, 1,200 bytes 12; the head's 300 take 30, its 1,000 bytes 10."""
     step, _ = time_programs(timeline(two_programs(), tmp_path))
-    rows = [(row.name, row.instructions, row.time_ns, row.flops, row.memory_bytes, row.roofline_ns, row.bound)
-            for row in step.operations]  # fmt: skip
+    rows = [
+        (row.name, row.instructions, row.time_ns, row.flops, row.memory_bytes, row.roofline_ns, row.bound)
+        for row in step.operations
+    ]
     assert rows == [
-        ("fusion.1", 2, 50, 300, 1200, 30, "arithmetic"), ("fusion.3", 1, 40, 300, 1000, 30, "arithmetic"),
-    ]  # fmt: skip
+        ("fusion.1", 2, 50, 300, 1200, 30, "arithmetic"),
+        ("fusion.3", 1, 40, 300, 1000, 30, "arithmetic"),
+    ]
 
 
 def test_without_rates_or_amounts_there_is_no_roofline(tmp_path):

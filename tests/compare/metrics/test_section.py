@@ -156,8 +156,12 @@ def test_a_profile_without_communication_is_told_too():
 
 def test_a_profile_without_devices_has_volumes_only():
     events = [run("all-reduce.8", at, 10, -1) for at in range(0, 80, 10)]
-    alone = section(timeline(events, steps(0, 100, devices=(-1,)), stands_for={-1: tuple(range(8))}),
-                    rows=ROWS, mesh=MESH, microbatches=4)  # fmt: skip
+    alone = section(
+        timeline(events, steps(0, 100, devices=(-1,)), stands_for={-1: tuple(range(8))}),
+        rows=ROWS,
+        mesh=MESH,
+        microbatches=4,
+    )
     (row,) = alone["collectives"]
     assert (row["executions"], row["exposed_ns"], row["communication_ns"], row["wait_ns"]) == (1, None, None, None)
     assert alone["by_verdict"]["inherent"]["exposed_ns"] is None

@@ -21,12 +21,21 @@ def per_step(*args, **kwargs):
 def test_the_summary_has_these_fields():
     summary = trace_summary(timeline([compute(0, 50), comm(40, 80)], steps(0, 100), unjoined_events=3))
     assert {name: summary[name] for name in ("source", "devices", "steps", "unjoined_events")} == {
-        "source": "measured", "devices": 1, "steps": 1, "unjoined_events": 3,
-    }  # fmt: skip
+        "source": "measured",
+        "devices": 1,
+        "steps": 1,
+        "unjoined_events": 3,
+    }
     times = {
-        "step_ns": 100, "communication_ns": 40, "exposed_ns": 30, "hidden_ns": 10, "wait_ns": None, "compute_ns": 50,
-        "communication_fraction": 0.4, "overlap": 0.25,
-    }  # fmt: skip
+        "step_ns": 100,
+        "communication_ns": 40,
+        "exposed_ns": 30,
+        "hidden_ns": 10,
+        "wait_ns": None,
+        "compute_ns": 50,
+        "communication_fraction": 0.4,
+        "overlap": 0.25,
+    }
     every = times | {"executions": 1, "payload_bytes": 1000}
     assert summary["per_step"] == times | {"by_axes": {"tp": every}, "by_kind": {"all-reduce": every}}
     assert json.loads(json.dumps(summary)) == summary
@@ -40,9 +49,11 @@ def test_one_device_that_never_communicates_has_no_overlap():
 
 def test_local_work_and_what_encloses_it_is_no_communication():
     events = [
-        container(0, 800, name="while.1"), compute(0, 500, name="broadcast.7"), comm(500, 800),
+        container(0, 800, name="while.1"),
+        compute(0, 500, name="broadcast.7"),
+        comm(500, 800),
         compute(0, 800, name="collective_rpc", role=PART),
-    ]  # fmt: skip
+    ]
     times = per_step(events, steps(0, 800))
     assert times["communication_fraction"] == 0.375
     assert (times["hidden_ns"], times["overlap"]) == (0, 0)
@@ -178,9 +189,8 @@ EVENTS = st.lists(st.tuples(SPAN, st.integers(0, 1), st.sampled_from(["tp", "pp"
 def test_every_time_is_what_a_sweep_finds(drawn):
     """Each unit of time of each device is communicating, computing, both or neither; steps are 0 … 20 … 40."""
     events = [
-        comm(*span, device=device, axes=axes) if axes else compute(*span, device=device)
-        for span, device, axes in drawn
-    ]  # fmt: skip
+        comm(*span, device=device, axes=axes) if axes else compute(*span, device=device) for span, device, axes in drawn
+    ]
     times = per_step(events, steps(0, 20, 40, devices=(0, 1)))
     units = {
         axes: {(device, unit) for span, device, of in drawn if of == axes for unit in range(*span) if 0 <= unit < 40}

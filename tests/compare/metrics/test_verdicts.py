@@ -19,9 +19,12 @@ ROWS = [
     row("odd", "all-gather", "tp", 1000, TP, inflated=250, induced=500, causes={"padding": 250, "other": 500}),
     replace(
         row("uncounted", "all-reduce", "tp", 1000, TP, executions=None),
-        step_wire_bytes=None, inherent_bytes=None, inflated_bytes=None, induced_bytes=None,
+        step_wire_bytes=None,
+        inherent_bytes=None,
+        inflated_bytes=None,
+        induced_bytes=None,
     ),
-]  # fmt: skip
+]
 
 
 def split(events, marks):
@@ -71,8 +74,9 @@ def test_the_table_tells_device_step_axes_and_scope():
     some = table[table["exposed_ns"] > 0]
     columns = ["device", "step", "axes", "scope", "verdict", "exposed_ns"]
     assert some[columns].to_numpy().tolist() == [
-        [0, 0, "tp", "layer.mlp.down", "inherent", 10], [1, 0, "pp", "?", "induced", 30],
-    ]  # fmt: skip
+        [0, 0, "tp", "layer.mlp.down", "inherent", 10],
+        [1, 0, "pp", "?", "induced", 30],
+    ]
 
 
 def test_the_verdicts_add_up_where_some_devices_are_unknown():
@@ -94,8 +98,11 @@ NAMES = ["needed", "bubbly", "useless", "odd", "uncounted", ""]
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(SPAN, st.integers(0, 1), st.sampled_from(NAMES)), max_size=8), st.lists(SPAN, max_size=4))
 def test_the_verdicts_add_up_to_the_step(comms, computes):
-    events = [comm(*span, device=device, name=name, wait=span[1] - span[0] - 1) for span, device, name in comms
-              if span[1] > span[0]]  # fmt: skip
+    events = [
+        comm(*span, device=device, name=name, wait=span[1] - span[0] - 1)
+        for span, device, name in comms
+        if span[1] > span[0]
+    ]
     events += [compute(*span, device=1) for span in computes]
     marks = steps(0, 20, 40, devices=(0, 1))
     full = trace_summary(timeline(events, marks))["per_step"]

@@ -14,9 +14,15 @@ from tests.compare.timeline.build import comm, compute, steps, timeline
 from tests.places import EXAMPLE
 
 STEP = Times(
-    step_ns=1000, communication_ns=0, exposed_ns=0, hidden_ns=0, wait_ns=None, compute_ns=0,
-    communication_fraction=0, overlap=None,
-)  # fmt: skip
+    step_ns=1000,
+    communication_ns=0,
+    exposed_ns=0,
+    hidden_ns=0,
+    wait_ns=None,
+    compute_ns=0,
+    communication_fraction=0,
+    overlap=None,
+)
 
 
 def worked(events, *, work, stands_for=None, scopes=None, marks=(0, 1000), **more):

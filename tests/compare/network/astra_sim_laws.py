@@ -56,9 +56,7 @@ def ring_ticks(kind: str, num_bytes: int, wire: Wire) -> int:
     steps = {ALL_REDUCE: 2 * (size - 1), ALL_TO_ALL: size * (size - 1) // 2}.get(kind, size - 1)
     reductions = size - 1 if kind in (ALL_REDUCE, REDUCE_SCATTER) else 0
     share = num_bytes if kind == ALL_GATHER else num_bytes // size
-    return (
-        steps * wire.hop(share, 1) + reductions * wire.costs.reduction(share) + (steps + 1) * wire.costs.endpoint
-    )  # fmt: skip
+    return steps * wire.hop(share, 1) + reductions * wire.costs.reduction(share) + (steps + 1) * wire.costs.endpoint
 
 
 def direct_ticks(kind: str, num_bytes: int, wire: Wire, *, window: int | None = None) -> int:

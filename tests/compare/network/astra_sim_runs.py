@@ -42,12 +42,16 @@ def read_runs():
 
 def make_run(words):
     dims = tuple(
-        Dim(kind=kind.split(":")[0], size=int(kind.split(":")[1]),
-            bytes_per_ns=float(rate) * 2**30 / 1e9, latency_ns=float(latency))
+        Dim(
+            kind=kind.split(":")[0],
+            size=int(kind.split(":")[1]),
+            bytes_per_ns=float(rate) * 2**30 / 1e9,
+            latency_ns=float(latency),
+        )
         for kind, rate, latency in zip(
             words["dims"].split(","), words["bandwidth"].split(","), words["latency"].split(","), strict=True
         )
-    )  # fmt: skip
+    )
     machine = Machine(
         dims=dims,
         algorithms=Algorithms.alike(tuple(map(parse_algorithm, words["algorithm"].split(",")))),

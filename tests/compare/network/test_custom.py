@@ -28,9 +28,11 @@ from compare.timeline.errors import TimingError
 from tests.compare.network.engine.toys import Program
 
 TREE = {
-    "collective": "all-reduce", "ranks": 4, "parts": 1,
+    "collective": "all-reduce",
+    "ranks": 4,
+    "parts": 1,
     "sends": [[1, 0, 0, "reduce"], [3, 2, 0, "reduce"], [2, 0, 0, "reduce"], [0, 2, 0], [0, 1, 0], [2, 3, 0]],
-}  # fmt: skip
+}
 
 
 def write(kind, parts, sends, *, ranks=4):
@@ -80,9 +82,7 @@ def test_in_queues_a_message_goes_on_as_soon_as_its_own_part_has_come():
 @pytest.mark.parametrize("dim", [RING, SWITCH, FULLY_CONNECTED])
 def test_a_ring_written_by_hand_takes_what_the_ring_takes(kind, dim):
     written = machine_of(list_ring(kind), dim, memory_bytes_per_ns=6.0)
-    ring = Machine(
-        dims=written.dims, algorithms=Algorithms.alike((Algorithm(RING),)), memory_bytes_per_ns=6.0
-    )  # fmt: skip
+    ring = Machine(dims=written.dims, algorithms=Algorithms.alike((Algorithm(RING),)), memory_bytes_per_ns=6.0)
     assert time_alone(written, kind) == pytest.approx(time_alone(ring, kind))
     assert play_alone(written, kind) == pytest.approx(time_alone(ring, kind))
 
@@ -103,8 +103,9 @@ def test_a_part_that_is_sent_before_it_is_overwritten_leaves_no_later_than_that(
 def test_a_machine_file_has_its_algorithms_and_gives_them_again():
     table = {
         "dims": [{"kind": "switch", "size": 4, "bandwidth": 1, "latency": 100}],
-        "algorithms": {"all-reduce": ["custom:tree"]}, "custom": {"tree": TREE},
-    }  # fmt: skip
+        "algorithms": {"all-reduce": ["custom:tree"]},
+        "custom": {"tree": TREE},
+    }
     machine = parse_machine(table, name="m")
     assert time_alone(machine, ALL_REDUCE) == 3_800
     assert parse_machine(machine_table(machine), name="m") == machine
@@ -118,22 +119,28 @@ def test_a_file_that_is_none_names_itself(tmp_path):
     assert str(caught.value) == (f"{path}: sends: this is no all-reduce: rank 0 ends without rank 1's part 0")
 
 
-@pytest.mark.parametrize(("table", "why"), [
-    (TREE | {"sends": TREE["sends"][:-1]}, "rank 3 ends without rank 0's part 0"),
-    (TREE | {"sends": [[1, 0, 0, "reduce"]] * 2}, "sends.1, rank 1 to 0: adds what rank 1 has in part 0 a second time"),
-    (TREE | {"sends": [[0, 4, 0]]}, "sends.0: rank 4 is not among 4 ranks"),
-    (TREE | {"sends": [[0, 1, 1]]}, "sends.0: part 1 is not among 1 parts"),
-    (TREE | {"sends": [[2, 2, 0]]}, "sends.0: rank 2 sends to itself"),
-    (TREE | {"sends": [[0, 1, 0, "add"]]}, 'sends.0: [from, to, part] or [from, to, part, "reduce"], not'),
-    (TREE | {"sends": []}, "sends: a list of 1 to 100,000 messages"),
-    (TREE | {"ranks": 0}, "ranks: a whole number from 1, not 0"),
-    (TREE | {"collective": "gossip"}, "collective: unknown 'gossip'; known are all-reduce"),
-    (TREE | {"steps": 3}, "steps: unknown key; known are collective"),
-    (write(ALL_GATHER, 6, [[0, 1, 0]]), "parts: a positive multiple of 4 for an all-gather of 4 ranks, not 6"),
-    (write(ALL_GATHER, 4, [[0, 1, 2]]), "sends.0, rank 0 to 1: rank 0 does not have part 2 yet"),
-    (write(ALL_GATHER, 4, [[0, 1, 0, "reduce"]]), "sends.0, rank 0 to 1: an all-gather reduces nothing"),
-    (write(ALL_TO_ALL, 16, [[0, 1, 1]]), "this is no all-to-all: rank 0 ends without rank 1's part 4"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        (TREE | {"sends": TREE["sends"][:-1]}, "rank 3 ends without rank 0's part 0"),
+        (
+            TREE | {"sends": [[1, 0, 0, "reduce"]] * 2},
+            "sends.1, rank 1 to 0: adds what rank 1 has in part 0 a second time",
+        ),
+        (TREE | {"sends": [[0, 4, 0]]}, "sends.0: rank 4 is not among 4 ranks"),
+        (TREE | {"sends": [[0, 1, 1]]}, "sends.0: part 1 is not among 1 parts"),
+        (TREE | {"sends": [[2, 2, 0]]}, "sends.0: rank 2 sends to itself"),
+        (TREE | {"sends": [[0, 1, 0, "add"]]}, 'sends.0: [from, to, part] or [from, to, part, "reduce"], not'),
+        (TREE | {"sends": []}, "sends: a list of 1 to 100,000 messages"),
+        (TREE | {"ranks": 0}, "ranks: a whole number from 1, not 0"),
+        (TREE | {"collective": "gossip"}, "collective: unknown 'gossip'; known are all-reduce"),
+        (TREE | {"steps": 3}, "steps: unknown key; known are collective"),
+        (write(ALL_GATHER, 6, [[0, 1, 0]]), "parts: a positive multiple of 4 for an all-gather of 4 ranks, not 6"),
+        (write(ALL_GATHER, 4, [[0, 1, 2]]), "sends.0, rank 0 to 1: rank 0 does not have part 2 yet"),
+        (write(ALL_GATHER, 4, [[0, 1, 0, "reduce"]]), "sends.0, rank 0 to 1: an all-gather reduces nothing"),
+        (write(ALL_TO_ALL, 16, [[0, 1, 1]]), "this is no all-to-all: rank 0 ends without rank 1's part 4"),
+    ],
+)
 def test_messages_that_do_not_make_the_collective_are_refused(table, why):
     with pytest.raises(TimingError) as caught:
         parse_custom(table, name="mine")

@@ -50,14 +50,18 @@ MESSAGES = [
     ((RING, 8), SHIFT[4], [14850] * 8, [47400] * 8),
     ((RING, 8), [(0, 1, 4 * MIB), (7, 1, MIB)], [44402, 12850], [44402, 55252]),
     ((RING, 8), [(0, 2, 2 * MIB), (1, 2, 4 * MIB)], [23701, 44402], [66103, 44402]),
-    ((RING, 8), [(0, 4, MIB), (1, 4, MIB), (2, 4, MIB), (3, 4, MIB)], [14850, 13850, 12850, 11850],
-     [47400, 35550, 23700, 11850]),
+    (
+        (RING, 8),
+        [(0, 4, MIB), (1, 4, MIB), (2, 4, MIB), (3, 4, MIB)],
+        [14850, 13850, 12850, 11850],
+        [47400, 35550, 23700, 11850],
+    ),
     ((SWITCH, 8), [(0, 2, MIB), (1, 2, MIB)], [12850, 12850], [23700, 34550]),
     ((SWITCH, 4), [(0, 3, MIB), (1, 3, MIB), (2, 3, MIB)], [12850] * 3, [23700, 34550, 45400]),
     ((SWITCH, 8), [(0, 1, MIB), (0, 2, MIB), (0, 3, MIB)], [12850, 25700, 38550], [23700, 47400, 71100]),
     ((RING, 4, 2), [(0, 6, MIB)], [12850], None),
     ((RING, 4, 4, 4), [(0, 42, MIB)], [12850], None),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("dims", "pairs", "free", "shared"), MESSAGES)
@@ -181,12 +185,15 @@ def test_no_rule_can_be_changed_without_a_row_that_differs(place, name, wrong, m
     assert any(differing_runs())
 
 
-@pytest.mark.parametrize(("kind", "size", "algorithm", "says"), [
-    ("all-reduce", 6, "halving-doubling", "power of two"),
-    ("all-reduce", 6, "double-binary-tree", "power of two"),
-    ("all-to-all", 8, "halving-doubling", "no all-to-all"),
-    ("all-reduce", 8, "two-way-ring", "rings go one way"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "size", "algorithm", "says"),
+    [
+        ("all-reduce", 6, "halving-doubling", "power of two"),
+        ("all-reduce", 6, "double-binary-tree", "power of two"),
+        ("all-to-all", 8, "halving-doubling", "no all-to-all"),
+        ("all-reduce", 8, "two-way-ring", "rings go one way"),
+    ],
+)
 def test_what_aborts_or_never_ends_there_is_refused(kind, size, algorithm, says):
     dims = (Dim(kind=RING, size=size, bytes_per_ns=90, latency_ns=1000),)
     machine = Machine(dims=dims, algorithms=Algorithms.alike((Algorithm(algorithm),)), endpoint_ns=10)

@@ -49,9 +49,7 @@ def play(folder: Path, run: dict[str, str]) -> GraphCycles:
     settings = read_settings(folder, num_ranks=len(json.loads(run["nodes"])))
     trace = read_trace(folder, replays=settings.options.replays, sizes=tuple(dim.size for dim in settings.machine.dims))
     options = replace(settings.options, aware=run["backend"] == "aware")
-    return play_graph(
-        trace.graph, settings.machine, tick_ps=trace.tick_ps, unnamed=trace.unnamed, options=options
-    )  # fmt: skip
+    return play_graph(trace.graph, settings.machine, tick_ps=trace.tick_ps, unnamed=trace.unnamed, options=options)
 
 
 @pytest.mark.parametrize("run", [run for run in RUNS if run["cycles"]], ids=lambda run: run["name"])
@@ -88,8 +86,9 @@ def test_a_collective_that_names_no_group_is_missed_after_one_of_a_group(tmp_pat
 def test_what_takes_no_tick_stands_nowhere_first(tmp_path):
     run = dict(next(run for run in RUNS if run["name"] == "incast on a switch"))
     run["network"] = run["network"].replace("latency: [ 1000 ]", "latency: [ 0 ]")
-    run["nodes"] = json.dumps([[["send", 1, 3, 0, 1, []]], [["compute", 1, 1, []]], [["compute", 1, 1, []]],
-                               [["receive", 1, 0, 0, 1, []]]])  # fmt: skip
+    run["nodes"] = json.dumps(
+        [[["send", 1, 3, 0, 1, []]], [["compute", 1, 1, []]], [["compute", 1, 1, []]], [["receive", 1, 0, 0, 1, []]]]
+    )
     with pytest.raises(TimingError, match="takes no tick stands first, at which ASTRA-sim aborts"):
         play(tmp_path, run)
 

@@ -70,11 +70,18 @@ def test_a_file_is_a_machine(write):
             Dim(kind=FULLY_CONNECTED, size=2, bytes_per_ns=45.5, latency_ns=500),
         ),
         algorithms=Algorithms(
-            all_reduce=(ring, direct), all_gather=(ring, direct), reduce_scatter=(ring, direct),
+            all_reduce=(ring, direct),
+            all_gather=(ring, direct),
+            reduce_scatter=(ring, direct),
             all_to_all=(Algorithm(DIRECT), Algorithm(DIRECT)),
         ),
-        multi="baseline", chunks=4, active_chunks=2, queues=2, memory_bytes_per_ns=2765, endpoint_ns=10,
-    )  # fmt: skip
+        multi="baseline",
+        chunks=4,
+        active_chunks=2,
+        queues=2,
+        memory_bytes_per_ns=2765,
+        endpoint_ns=10,
+    )
     assert machine.num_ranks == 8
     assert machine.slots == 1
     assert machine.coordinates(6) == (2, 1)

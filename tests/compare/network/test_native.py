@@ -152,8 +152,10 @@ def test_an_all_reduce_over_two_dims():
     collective = Collective(kind=ALL_REDUCE, num_bytes=S)
     assert time_collective(machine, collective) == 2_100 + 800 + 2_100
     assert [(each.kind, each.dim, each.steps) for each in list_passes(machine, collective, S)] == [
-        (REDUCE_SCATTER, 0, 3), (ALL_REDUCE, 1, 2), (ALL_GATHER, 0, 3)
-    ]  # fmt: skip
+        (REDUCE_SCATTER, 0, 3),
+        (ALL_REDUCE, 1, 2),
+        (ALL_GATHER, 0, 3),
+    ]
     assert time_collective(replace(machine, multi=BASELINE), collective) == 4_200 + 2 * 1_300
 
 
@@ -203,15 +205,18 @@ def test_messages_of_different_sizes_share_a_link_until_the_smaller_has_gone():
     assert arrivals(machine, [(0, 1, 400), (0, 1, 100)]) == [500, 200]
 
 
-@pytest.mark.parametrize(("rest", "collective", "says"), [
-    ({"active_chunks": 2}, {}, "no closed form"),
-    ({"algorithms": (HALVING_DOUBLING,)}, {"kind": ALL_TO_ALL}, "no all-to-all"),
-    ({"algorithms": (DOUBLE_BINARY_TREE,)}, {"kind": ALL_GATHER}, "makes an all-reduce, no all-gather"),
-    ({"algorithms": ("one-ring",)}, {}, "no closed form"),
-    ({}, {"num_bytes": 0}, "1 or more"),
-    ({}, {"num_bytes": -1}, "0 or more"),
-    ({}, {"kind": "broadcast"}, "unknown 'broadcast'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rest", "collective", "says"),
+    [
+        ({"active_chunks": 2}, {}, "no closed form"),
+        ({"algorithms": (HALVING_DOUBLING,)}, {"kind": ALL_TO_ALL}, "no all-to-all"),
+        ({"algorithms": (DOUBLE_BINARY_TREE,)}, {"kind": ALL_GATHER}, "makes an all-reduce, no all-gather"),
+        ({"algorithms": ("one-ring",)}, {}, "no closed form"),
+        ({}, {"num_bytes": 0}, "1 or more"),
+        ({}, {"num_bytes": -1}, "0 or more"),
+        ({}, {"kind": "broadcast"}, "unknown 'broadcast'"),
+    ],
+)
 def test_what_has_no_closed_form_is_refused(rest, collective, says):
     machine = machine_of((RING, 4), **rest)
     with pytest.raises(TimingError, match=says):
@@ -250,16 +255,21 @@ def random_machine(random):
     many = random.choice((2, 2, 2, 3))
     dims = tuple(
         Dim(
-            kind=random.choice((RING, LINE, SWITCH, FULLY_CONNECTED)), size=random.choice((2, 3, 4, 8)),
-            bytes_per_ns=10 ** random.uniform(0, 3), latency_ns=random.choice((0.0, 100.0, 1_000.0, 5_000.0)),
+            kind=random.choice((RING, LINE, SWITCH, FULLY_CONNECTED)),
+            size=random.choice((2, 3, 4, 8)),
+            bytes_per_ns=10 ** random.uniform(0, 3),
+            latency_ns=random.choice((0.0, 100.0, 1_000.0, 5_000.0)),
         )
         for _ in range(many)
-    )  # fmt: skip
+    )
     words = [random.choice(("ring", "direct", "two-way-ring")) for _ in range(many)]
     return Machine(
-        dims=dims, algorithms=Algorithms.alike(tuple(map(parse_algorithm, words))), multi=GREEDY,
-        chunks=random.choice((1, 2, 4, 8)), memory_bytes_per_ns=random.choice((None, 500.0)),
-    )  # fmt: skip
+        dims=dims,
+        algorithms=Algorithms.alike(tuple(map(parse_algorithm, words))),
+        multi=GREEDY,
+        chunks=random.choice((1, 2, 4, 8)),
+        memory_bytes_per_ns=random.choice((None, 500.0)),
+    )
 
 
 def test_no_faster_link_slows_a_greedy_collective_and_none_is_slower_than_in_the_fixed_order():

@@ -12,16 +12,32 @@ PAGE = (ROOT / "docs/network.md").read_text(encoding="utf-8")
 
 
 def test_the_table_of_equality_has_rows_of_the_runs():
-    rows = re.findall(r"^\| ([a-z-]+) \| ([\d,]+) \| ([a-z:\d,-]+) \| (\S+) \| (\S+) \| (\S+) / (\S+) / (\S+) \| (\S+) "
-                      r"\| (\w+) \| ([\d,]+) \|$", PAGE, re.MULTILINE)  # fmt: skip
+    rows = re.findall(
+        r"^\| ([a-z-]+) \| ([\d,]+) \| ([a-z:\d,-]+) \| (\S+) \| (\S+) \| (\S+) / (\S+) / (\S+) \| (\S+) "
+        r"\| (\w+) \| ([\d,]+) \|$",
+        PAGE,
+        re.MULTILINE,
+    )
     assert len(rows) >= 70
     runs = set()
     for run in read_runs():
         words = run.words
         if set(words["bandwidth"].split(",")) == {"90"} and set(words["latency"].split(",")) == {"1000"}:
-            runs.add((words["collective"], f"{run.collective.num_bytes:,}", words["dims"], words["algorithm"],
-                      words["multi"], words["chunks"], words["active"], words["queues"], words["group"] or "all",
-                      words["backend"], f"{run.last:,}"))  # fmt: skip
+            runs.add(
+                (
+                    words["collective"],
+                    f"{run.collective.num_bytes:,}",
+                    words["dims"],
+                    words["algorithm"],
+                    words["multi"],
+                    words["chunks"],
+                    words["active"],
+                    words["queues"],
+                    words["group"] or "all",
+                    words["backend"],
+                    f"{run.last:,}",
+                )
+            )
     assert set(rows) <= runs
 
 
@@ -37,13 +53,17 @@ def test_the_page_counts_graphs():
 
 
 def test_the_programs_of_the_page_are_those_of_the_example_run():
-    rows = re.findall(r"^\| (JAX|PyTorch/XLA) (\w+) \| \d+ \| (\S+) / (\S+) \| (\S+) / (\S+) \| (\S+) / (\S+) \|$",
-                      PAGE, re.MULTILINE)  # fmt: skip
+    rows = re.findall(
+        r"^\| (JAX|PyTorch/XLA) (\w+) \| \d+ \| (\S+) / (\S+) \| (\S+) / (\S+) \| (\S+) / (\S+) \|$", PAGE, re.MULTILINE
+    )
     assert len(rows) == 4
     for title, phase, *numbers in rows:
         arm = {"JAX": "jax", "PyTorch/XLA": "torchxla"}[title]
         timing = example_report()["phases"][phase]["arms"][arm]["timing"]["per_step"]
         ran = RAN[f"{arm}/{phase}/tpu"]
         ours = [timing["step_ns"] / 1000, timing["exposed_ns"] / 1000]
-        assert numbers == [*(f"{us:,.1f}" for us in ours), *(f"{ticks / 1e6:,.1f}" for ticks in ran),
-                           *(f"{ticks:,}" for ticks in ran)]  # fmt: skip
+        assert numbers == [
+            *(f"{us:,.1f}" for us in ours),
+            *(f"{ticks / 1e6:,.1f}" for ticks in ran),
+            *(f"{ticks:,}" for ticks in ran),
+        ]

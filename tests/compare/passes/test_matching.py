@@ -51,8 +51,9 @@ def test_names_that_are_given_out_again_do_not_mislead():
 def test_the_same_one_with_narrower_elements_was_replaced_and_is_no_copy_of_its_neighbour():
     """libtpu's bfloat16-propagation on two gathers of one op_name: the wide one becomes as large as the other."""
     before = program(
-        gather("a.1", channel=2, out="f32[32,16]"), gather("a.2", channel=3, out="bf16[32,16]"),
-    )  # fmt: skip
+        gather("a.1", channel=2, out="f32[32,16]"),
+        gather("a.2", channel=3, out="bf16[32,16]"),
+    )
     after = program(gather("a.1", channel=2, out="bf16[32,16]"), gather("a.2", channel=3, out="bf16[32,16]"))
     assert links(before, after) == {"a.1": ("a.1", "replaced"), "a.2": ("a.2", "")}
 

@@ -45,14 +45,18 @@ def query(capsys, monkeypatch):
 
 
 def test_a_question_is_answered_in_a_table(query):
-    assert query(EXAMPLE, SQL) == (0, [
-        "                          dcn_",
-        "                  wire_  wire_  is_",
-        "arm       cell    bytes  bytes  default",
-        "───────────────────────────────────────",
-        "jax       tpu   4.07 MB    0 B  yes",
-        "torchxla  tpu    571 MB    0 B  yes",
-    ], [])  # fmt: skip
+    assert query(EXAMPLE, SQL) == (
+        0,
+        [
+            "                          dcn_",
+            "                  wire_  wire_  is_",
+            "arm       cell    bytes  bytes  default",
+            "───────────────────────────────────────",
+            "jax       tpu   4.07 MB    0 B  yes",
+            "torchxla  tpu    571 MB    0 B  yes",
+        ],
+        [],
+    )
 
 
 def test_json_and_csv_have_every_digit(query):
@@ -150,7 +154,7 @@ WRONG = [
     ((ROOT / "tests", SQL), "tests holds no run folder"),
     ((ROOT / "README.md", SQL), "README.md is no folder of runs"),
     ((SQL,), "no run folder is given, and there is no runs/ here"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("words", "says"), WRONG, ids=[says for _, says in WRONG])
@@ -178,8 +182,11 @@ def test_a_run_whose_name_has_white_space_is_no_query(query, tmp_path, monkeypat
 def test_no_question_changes_a_run(query, tmp_path):
     run = write_run(tmp_path / "run", tables={"totals": [{"phase": "prefill", "wire_bytes": 1}]})
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
-    for sql in ("select * from totals", f"copy (select 2) to '{run}/tables/totals.parquet'",
-                f"with x as (select 1) select * from x; copy (select 2) to '{run}/new.csv'"):  # fmt: skip
+    for sql in (
+        "select * from totals",
+        f"copy (select 2) to '{run}/tables/totals.parquet'",
+        f"with x as (select 1) select * from x; copy (select 2) to '{run}/new.csv'",
+    ):
         query(run, sql)
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
@@ -203,15 +210,19 @@ def test_times_without_end_and_nanoseconds_are_printed_as_they_are(query):
 def test_a_query_without_end_ends_in_one_line(query, monkeypatch):
     forever = "with recursive r(i) as (select 1 union all select i + 1 from r) select count(*) from r"
     assert query(EXAMPLE, forever, "--timeout", 1) == (
-        2, [], ["error: no whole answer within 1 s; --timeout SECONDS allows more"]
-    )  # fmt: skip
+        2,
+        [],
+        ["error: no whole answer within 1 s; --timeout SECONDS allows more"],
+    )
     status, _, (said,) = query(EXAMPLE, "select list(range) from range(10_000_000_000)")
     assert (status, said.partition(":")[0]) == (2, "error")
     assert "Out of Memory" in said
     monkeypatch.setattr("compare.query.show.MOST_JSON_ROWS", 9)
     assert query(EXAMPLE, "from range(10)", "--json") == (
-        2, [], ["error: more than 9 rows for one JSON list; --csv and --out FILE write any number"]
-    )  # fmt: skip
+        2,
+        [],
+        ["error: more than 9 rows for one JSON list; --csv and --out FILE write any number"],
+    )
     assert query(EXAMPLE, "from range(9)", "--json")[0] == 0
 
 
@@ -220,9 +231,13 @@ def test_a_query_without_end_ends_in_one_line(query, monkeypatch):
 def test_a_question_that_takes_too_long_can_be_stopped(tmp_path, number, form):
     endless = "select count(*) from range(100000000) a, range(100000) b where (a.range * b.range) % 7 = 3"
     with subprocess.Popen(
-        [sys.executable, "-m", "compare.query", str(EXAMPLE), endless, *form], cwd=tmp_path, text=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as started:  # fmt: skip
+        [sys.executable, "-m", "compare.query", str(EXAMPLE), endless, *form],
+        cwd=tmp_path,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as started:
         while psutil.Process(started.pid).cpu_times().user < 2.5:  # what it takes to start is less
             time.sleep(0.05)
         started.send_signal(number)
@@ -236,9 +251,12 @@ def test_without_duckdb_all_is_listed_and_one_line_says_how_to_get_it(tmp_path):
 
     def run(*words):
         return subprocess.run(
-            [sys.executable, "-m", "compare.query", str(EXAMPLE), *words], capture_output=True, text=True, cwd=ROOT,
+            [sys.executable, "-m", "compare.query", str(EXAMPLE), *words],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
             env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
-        )  # fmt: skip
+        )
 
     asked = run(SQL)
     assert (asked.returncode, asked.stdout) == (2, "")

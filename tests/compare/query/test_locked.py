@@ -37,8 +37,10 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def state(root: Path) -> dict[str, str]:
-    return {str(path.relative_to(root)): sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
-            for path in sorted(root.rglob("*"))}  # fmt: skip
+    return {
+        str(path.relative_to(root)): sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
+        for path in sorted(root.rglob("*"))
+    }
 
 
 STATEMENTS = {
@@ -102,16 +104,29 @@ STATEMENTS = {
     "execute": "EXECUTE p",
     "explain analyze": "EXPLAIN ANALYZE COPY (SELECT 1) TO '{out}/new.csv'",
     "two": "SELECT 1; COPY (SELECT 1) TO '{out}/new.csv'",
-}  # fmt: skip
+}
 """Of DuckDB's documentation, all that write, attach, install, log or change the session; some more ways to copy."""
 
 READERS = (
-    "'{out}/a.csv'", "'{out}/a.parquet'", "'{out}/a.json'", "'{out}/*.csv'", "'{out}/a.duckdb'", "'file://{out}/a.csv'",
-    "'files://{out}/a.csv'", "'runs://{out}/a.csv'", "'runs://{run}/../outside/a.csv'", "'https://example.org/a.csv'",
-    "'s3://bucket/a.parquet'", "'{run}/case.json'", "'{run}/tables/totals.parquet'",
-    "enable_logging(storage = 'file', storage_path = '{out}/log')", "enable_profiling(save_location = '{out}/profile')",
-    "force_checkpoint()", "duckdb_secrets()", "duckdb_extensions()",
-)  # fmt: skip
+    "'{out}/a.csv'",
+    "'{out}/a.parquet'",
+    "'{out}/a.json'",
+    "'{out}/*.csv'",
+    "'{out}/a.duckdb'",
+    "'file://{out}/a.csv'",
+    "'files://{out}/a.csv'",
+    "'runs://{out}/a.csv'",
+    "'runs://{run}/../outside/a.csv'",
+    "'https://example.org/a.csv'",
+    "'s3://bucket/a.parquet'",
+    "'{run}/case.json'",
+    "'{run}/tables/totals.parquet'",
+    "enable_logging(storage = 'file', storage_path = '{out}/log')",
+    "enable_profiling(save_location = '{out}/profile')",
+    "force_checkpoint()",
+    "duckdb_secrets()",
+    "duckdb_extensions()",
+)
 
 
 def refused(sql: str, places: Path) -> str:

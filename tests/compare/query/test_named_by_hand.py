@@ -39,9 +39,14 @@ def test_volume_of_a_device_of_all_devices_and_of_a_token(tmp_path):
 def communication(device, step, axes, start_ns, stop_ns):
     where = {"device": device, "step": step, "stands_for": 2 if device == 0 else 1, "role": "communication"}
     return {
-        **PROGRAM, **where, "collective": f"all-reduce.{axes}", "axes": axes, "payload_bytes": 10.0,
-        "start_ns": float(start_ns), "duration_ns": float(stop_ns - start_ns),
-    }  # fmt: skip
+        **PROGRAM,
+        **where,
+        "collective": f"all-reduce.{axes}",
+        "axes": axes,
+        "payload_bytes": 10.0,
+        "start_ns": float(start_ns),
+        "duration_ns": float(stop_ns - start_ns),
+    }
 
 
 EVENTS = [
@@ -97,10 +102,20 @@ def test_what_follows_a_window_is_a_mean_of_devices_and_steps(windows):
 
 def plan(folder, mesh, **steps):
     times = [
-        {**PROGRAM, "arm": arm, "split_by": part, "is_default": True, "step_ns": step_ns, "compute_ns": 1.0,
-         "exposed_ns": 2.0, "devices": 8, "steps": 1}
-        for arm, step_ns in steps.items() for part in ("all", "axes")
-    ]  # fmt: skip
+        {
+            **PROGRAM,
+            "arm": arm,
+            "split_by": part,
+            "is_default": True,
+            "step_ns": step_ns,
+            "compute_ns": 1.0,
+            "exposed_ns": 2.0,
+            "devices": 8,
+            "steps": 1,
+        }
+        for arm, step_ns in steps.items()
+        for part in ("all", "axes")
+    ]
     return write_run(folder / mesh, mesh=mesh, batch=8, seq=128, tables={"times": times})
 
 

@@ -26,9 +26,11 @@ def run(request, tmp_path_factory, shared_cache):
     out = tmp_path_factory.mktemp(request.param)
     subprocess.run(
         [sys.executable, "-m", "compare.run", *COMPILED[request.param], "--out", str(out / "runs")],
-        cwd=out, env=os.environ | {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(shared_cache)}, check=True,
+        cwd=out,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(shared_cache)},
+        check=True,
         capture_output=True,
-    )  # fmt: skip
+    )
     (folder,) = (out / "runs").iterdir()
     return folder
 

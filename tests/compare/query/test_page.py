@@ -18,9 +18,13 @@ QUERY = re.compile(r"```sh\n(python -m compare\.query [^`]*?)\n```\n(?:\n```\n([
 
 def answer(command):
     done = subprocess.run(
-        [sys.executable, *shlex.split(command)[1:]], capture_output=True, text=True, cwd=ROOT, check=True,
+        [sys.executable, *shlex.split(command)[1:]],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
         env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "100"},
-    )  # fmt: skip
+    )
     return done.stdout.rstrip("\n")
 
 
@@ -39,9 +43,13 @@ def test_the_page_shows_what_its_queries_answer(number):
 def test_the_notebook_s_lines_run_as_they_stand():
     (lines,) = re.findall(r"<!-- example: python -->\n```python\n(.*?)```", text(), re.DOTALL)
     done = subprocess.run(
-        [sys.executable, "-c", lines], capture_output=True, text=True, cwd=ROOT, check=True,
+        [sys.executable, "-c", lines],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+    )
     assert "1.946701" in done.stdout
     assert "176.99" in done.stdout
 

@@ -30,10 +30,20 @@ def test_every_file_of_a_run_is_a_table_and_has_all_of_its_rows():
 
 
 UNITS = {
-    "step_wire_bytes": "bytes", "wire_bytes_per_token": "bytes", "bytes_per_up_phase": "bytes", "p95_ns": "ns",
-    "peak_bytes_per_s": "bytes/s", "quantiles_ns": "ns", "overlap": "share", "duty_cycle": "share",
-    "executions": "per step", "count": "per step", "tokens_per_s": "number", "stage": "number", "others_json": "JSON",
-}  # fmt: skip
+    "step_wire_bytes": "bytes",
+    "wire_bytes_per_token": "bytes",
+    "bytes_per_up_phase": "bytes",
+    "p95_ns": "ns",
+    "peak_bytes_per_s": "bytes/s",
+    "quantiles_ns": "ns",
+    "overlap": "share",
+    "duty_cycle": "share",
+    "executions": "per step",
+    "count": "per step",
+    "tokens_per_s": "number",
+    "stage": "number",
+    "others_json": "JSON",
+}
 
 
 def test_units_are_those_that_the_names_say():

@@ -74,8 +74,11 @@ def test_what_changes_the_plan_is_told_apart_and_on_top_of_the_best():
     _, result = run_search(Table(), phases=("prefill",))
     more, hand = result["arms"]["torchxla"]["phases"]["prefill"]["beyond"]
     assert (more["name"], more["with"], more["removes_bytes"], more["helps"]) == (
-        "microbatches-8", ["attention-per-sequence"], 5, True,
-    )  # fmt: skip
+        "microbatches-8",
+        ["attention-per-sequence"],
+        5,
+        True,
+    )
     # A form of attention, and collectives by hand, are not one program with a form of attention: it stands alone.
     assert (hand["name"], hand["with"], hand["in_place_of"]) == ("style-explicit", [], ["attention-per-sequence"])
     assert hand["error"] == "not offered: it has no permutes by hand"
@@ -128,8 +131,13 @@ def test_all_programs_are_asked_for_round_by_round_and_none_twice():
     assert len(set(all_requested)) == len(all_requested) == table.compiles
     # Two default programs, four ways of attention in prefill and three in decode, what may save time in each phase,
     # twice two changes beyond, and JAX's two programs of each phase.
-    timed = [phase for row in VARIANTS.values() if row.site != "attention" and not row.name.startswith(PIN)
-             for phase in row.phases if "torchxla" in row.code]  # fmt: skip
+    timed = [
+        phase
+        for row in VARIANTS.values()
+        if row.site != "attention" and not row.name.startswith(PIN)
+        for phase in row.phases
+        if "torchxla" in row.code
+    ]
     assert table.compiles == 2 + 4 + 3 + len(timed) + 4 + (0 if ARMS["jax"].missing() else 4)
 
 
@@ -156,11 +164,14 @@ def test_a_cell_is_the_default_one_with_its_changes(names):
 
 CACHE = {
     name: Variant(
-        name=name, scope="layer.attention.core", site="cache", sentence=f"read the cache by {name}",
+        name=name,
+        scope="layer.attention.core",
+        site="cache",
+        sentence=f"read the cache by {name}",
         code={arm: name for arm in ("jax", "torchxla")},
     )
     for name in ("cache-fast", "cache-slow", "cache-mixed")
-}  # fmt: skip
+}
 STEPS = {"cache-fast": 0.5, "cache-slow": 1.5}
 """Step with a change ÷ without."""
 

@@ -12,8 +12,10 @@ CORE, MLP = ("layer.attention.core", "tp"), ("layer.mlp.up", "tp")
 
 def measurement(core=0, mlp=0, **more):
     """Induced bytes at two places."""
-    rows = {(*CORE, "all-gather", "induced", "activation-gather"): core,
-            (*MLP, "all-gather", "induced", "activation-gather"): mlp}  # fmt: skip
+    rows = {
+        (*CORE, "all-gather", "induced", "activation-gather"): core,
+        (*MLP, "all-gather", "induced", "activation-gather"): mlp,
+    }
     return Measurement(groups={key: amount for key, amount in rows.items() if amount}, **more)
 
 

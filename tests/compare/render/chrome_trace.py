@@ -18,10 +18,30 @@ FIELDS = {
     **{phase: {"ph", "id", "name", "cat", "pid", "tid", "ts"} for phase in "stf"},
 }
 MORE = {"M": {"tid"}, "X": {"args", "cname"}, "f": {"bp"}}
-METADATA = {"process_name": "name", "process_labels": "labels", "process_sort_index": "sort_index",
-            "thread_name": "name", "thread_sort_index": "sort_index"}  # fmt: skip
-COLOURS = {"thread_state_running", "generic_work", "good", "bad", "terrible", "black", "grey", "white", "yellow",
-           "olive", "rail_response", "rail_animation", "rail_idle", "rail_load", "startup"}  # fmt: skip
+METADATA = {
+    "process_name": "name",
+    "process_labels": "labels",
+    "process_sort_index": "sort_index",
+    "thread_name": "name",
+    "thread_sort_index": "sort_index",
+}
+COLOURS = {
+    "thread_state_running",
+    "generic_work",
+    "good",
+    "bad",
+    "terrible",
+    "black",
+    "grey",
+    "white",
+    "yellow",
+    "olive",
+    "rail_response",
+    "rail_animation",
+    "rail_idle",
+    "rail_load",
+    "startup",
+}
 
 Event = dict[str, Any]
 

@@ -42,9 +42,16 @@ def row(name: str, kind: str, axes: str, scope: str, **more: Any) -> Row:
 
 def _jax_rows() -> list[Row]:
     """The pinned JAX prefill of tp4pp2, judged by hand."""
-    layer = {"executions": 80, "payload_bytes": 16_777_216, "wire_bytes": 25_165_824, "loops": [5, 16],
-             "step_wire_bytes": 2_013_265_920, "inherent_bytes": 1_610_612_736, "inflated_bytes": 402_653_184,
-             "causes": {"bubble": 402_653_184}}  # fmt: skip
+    layer = {
+        "executions": 80,
+        "payload_bytes": 16_777_216,
+        "wire_bytes": 25_165_824,
+        "loops": [5, 16],
+        "step_wire_bytes": 2_013_265_920,
+        "inherent_bytes": 1_610_612_736,
+        "inflated_bytes": 402_653_184,
+        "causes": {"bubble": 402_653_184},
+    }
     return [
         row("all-reduce.1", "all-reduce", "tp", "embed", executions=5, payload_bytes=16_777_216, loops=[5],
             wire_bytes=25_165_824, step_wire_bytes=125_829_120, inherent_bytes=50_331_648, inflated_bytes=75_497_472,
@@ -71,12 +78,22 @@ def _jax_rows() -> list[Row]:
 def _torchxla_rows() -> list[Row]:
     """The same, and q, k and v made whole in every layer."""
     gathers = [
-        row(f"all-gather.{number}", "all-gather", "tp", "layer.attention.core", executions=80, loops=[5, 16],
-            payload_bytes=payload, wire_bytes=payload * 3 // 4, step_wire_bytes=payload * 60,
-            induced_bytes=payload * 60, causes={"activation-gather": payload * 60},
-            source_line="torchxla_impl/decoder/layers.py:88")
+        row(
+            f"all-gather.{number}",
+            "all-gather",
+            "tp",
+            "layer.attention.core",
+            executions=80,
+            loops=[5, 16],
+            payload_bytes=payload,
+            wire_bytes=payload * 3 // 4,
+            step_wire_bytes=payload * 60,
+            induced_bytes=payload * 60,
+            causes={"activation-gather": payload * 60},
+            source_line="torchxla_impl/decoder/layers.py:88",
+        )
         for number, payload in ((11, 16_777_216), (12, 4_194_304), (13, 4_194_304))
-    ]  # fmt: skip
+    ]
     rows = _jax_rows()
     return [rows[0], *gathers, *(row for row in rows[1:] if row["name"] != "all-reduce.4")]
 
@@ -84,9 +101,19 @@ def _torchxla_rows() -> list[Row]:
 def _totals(rows: list[Row], required: int) -> dict[str, Any]:
     sums = {part: sum(row[f"{part}_bytes"] for row in rows) for part in ("inherent", "inflated", "induced")}
     wire = sum(row["step_wire_bytes"] for row in rows)
-    return {"wire_bytes": wire, "ici_wire_bytes": wire, "dcn_wire_bytes": 0, **sums, "missing": 0,
-            "unserved": max(0, required - sums["inherent"]), "unknown_rows": 0, "upper_bound_rows": 0,
-            "common": None, "framework_induced": None, "partitioner_induced": None}  # fmt: skip
+    return {
+        "wire_bytes": wire,
+        "ici_wire_bytes": wire,
+        "dcn_wire_bytes": 0,
+        **sums,
+        "missing": 0,
+        "unserved": max(0, required - sums["inherent"]),
+        "unknown_rows": 0,
+        "upper_bound_rows": 0,
+        "common": None,
+        "framework_induced": None,
+        "partitioner_induced": None,
+    }
 
 
 def _cell(name: str, rows: list[Row], *, required: list[Row], partitioner: str) -> dict[str, Any]:
@@ -106,22 +133,41 @@ def _cell(name: str, rows: list[Row], *, required: list[Row], partitioner: str) 
 
 def _line(arm: str, title: str, cell: dict[str, Any], *, required: int) -> dict[str, Any]:
     totals = cell["totals"] or {}
-    return {"arm": arm, "title": title, "cell": cell["cell"], "partitioner": cell["partitioner"],
-            "status": cell["status"], "error": cell["error"], **{name: totals.get(name) for name in _NUMBERS},
-            "ratio": totals["wire_bytes"] / required if totals else None, "qualifier": ""}  # fmt: skip
+    return {
+        "arm": arm,
+        "title": title,
+        "cell": cell["cell"],
+        "partitioner": cell["partitioner"],
+        "status": cell["status"],
+        "error": cell["error"],
+        **{name: totals.get(name) for name in _NUMBERS},
+        "ratio": totals["wire_bytes"] / required if totals else None,
+        "qualifier": "",
+    }
 
 
 def _difference(arm: str, rows: list[Row], others: int, verdict: str, cause: str, **more: Any) -> dict[str, Any]:
     amount = sum(row["causes"][cause] for row in rows)
     first = rows[0]
     return {
-        "arm": arm, "scope": first["scope"], "axes": first["axes"], "kind": first["kind"], "verdict": verdict,
-        "cause": cause, "bytes": amount, "excess_bytes": amount - others,
+        "arm": arm,
+        "scope": first["scope"],
+        "axes": first["axes"],
+        "kind": first["kind"],
+        "verdict": verdict,
+        "cause": cause,
+        "bytes": amount,
+        "excess_bytes": amount - others,
         "others": {"jax" if arm == "torchxla" else "torchxla": others},
-        "executions": sum(row["executions"] for row in rows), "sentence": _SENTENCES[cause],
-        "remedy": "pin it", "source_line": first["source_line"], "names": [row["name"] for row in rows],
-        "serves": first["serves"], "controls": {}, **more,
-    }  # fmt: skip
+        "executions": sum(row["executions"] for row in rows),
+        "sentence": _SENTENCES[cause],
+        "remedy": "pin it",
+        "source_line": first["source_line"],
+        "names": [row["name"] for row in rows],
+        "serves": first["serves"],
+        "controls": {},
+        **more,
+    }
 
 
 def _by_cause(rows: list[Row]) -> dict[tuple[str, ...], list[Row]]:
@@ -147,10 +193,16 @@ def _differences(jax: list[Row], torchxla: list[Row]) -> list[dict[str, Any]]:
 
 def _phase(case: Case) -> dict[str, Any]:
     required = [
-        {**{name: getattr(need, name) for name in _ASKED}, "served_bytes": need.step_wire_bytes, "unserved_bytes": 0,
-         "formula": need.formula, "source": need.source, "network": need.network}
+        {
+            **{name: getattr(need, name) for name in _ASKED},
+            "served_bytes": need.step_wire_bytes,
+            "unserved_bytes": 0,
+            "formula": need.formula,
+            "source": need.source,
+            "network": need.network,
+        }
         for need in required_rows(case)
-    ]  # fmt: skip
+    ]
     total = sum(need["step_wire_bytes"] for need in required)
     jax, torchxla = _jax_rows(), _torchxla_rows()
     arms = {
@@ -168,12 +220,17 @@ def _phase(case: Case) -> dict[str, Any]:
     cells = [(arm, cell) for arm in arms for cell in (arms[arm], controls[arm])]
     titles = {"jax": "JAX", "torchxla": "TorchXLA"}
     return {
-        "inherent": required, "inherent_total": total, "notes": [],
+        "inherent": required,
+        "inherent_total": total,
+        "notes": [],
         "compared_cells": {"jax": "tpu+gspmd", "torchxla": "tpu"},
-        "arms": arms, "differences": _differences(jax, torchxla), "pairs": [], "attribution": [],
+        "arms": arms,
+        "differences": _differences(jax, torchxla),
+        "pairs": [],
+        "attribution": [],
         "headline": [_line(arm, titles[arm], cell, required=total) for arm, cell in cells],
         "time_differences": {},
-    }  # fmt: skip
+    }
 
 
 def make_mesh(name: str) -> dict[str, Any]:
@@ -181,14 +238,17 @@ def make_mesh(name: str) -> dict[str, Any]:
     plan = read_mesh(name)
     topology = plan.topology
     return {
-        "name": plan.mesh.name, "topology": topology.name, "sides": list(topology.sides),
-        "wraps": list(topology.wraps), "slices": topology.slices,
+        "name": plan.mesh.name,
+        "topology": topology.name,
+        "sides": list(topology.sides),
+        "wraps": list(topology.wraps),
+        "slices": topology.slices,
         "devices": [
             {"id": device, "coordinates": dict(at), "place": place._asdict()}
             for device, (at, place) in enumerate(zip(plan.mesh.coordinates, assign_chips(plan), strict=True))
         ],
         "groups": {axis: [list(group) for group in plan.mesh.groups(axis)] for axis in plan.mesh.split_axes},
-    }  # fmt: skip
+    }
 
 
 def make_report(mesh: str = "tp4pp2", phases: tuple[str, ...] = ("prefill",)) -> dict[str, Any]:
@@ -205,15 +265,23 @@ def make_report(mesh: str = "tp4pp2", phases: tuple[str, ...] = ("prefill",)) ->
             arm: {"title": title, "status": "ok", "error": None, "versions": {arm: "0.10.2"}}
             for arm, title in (("jax", "JAX"), ("torchxla", "TorchXLA"))
         },
-        "controls": [_control("jax", "tpu+gspmd", "partitioner", 0, phases),
-                     _control("torchxla", "tpu+einsum", "attention", 2_264_924_160, phases)],
+        "controls": [
+            _control("jax", "tpu+gspmd", "partitioner", 0, phases),
+            _control("torchxla", "tpu+einsum", "attention", 2_264_924_160, phases),
+        ],
         "phases": {phase: _phase(case.at(phases=(phase,))) for phase in phases},
-    }  # fmt: skip
+    }
 
 
 def _control(arm: str, cell: str, changes: str, removed: int, phases: tuple[str, ...]) -> dict[str, Any]:
-    showed = {"status": "ok", "error": None, "default_bytes": 931_135_592 + removed, "control_bytes": 931_135_592,
-              "removed_bytes": removed, "added_bytes": 0}  # fmt: skip
+    showed = {
+        "status": "ok",
+        "error": None,
+        "default_bytes": 931_135_592 + removed,
+        "control_bytes": 931_135_592,
+        "removed_bytes": removed,
+        "added_bytes": 0,
+    }
     return {"arm": arm, "cell": cell, "changes": [changes], "phases": dict.fromkeys(phases, showed)}
 
 
@@ -224,8 +292,17 @@ def make_report_without_torchxla() -> dict[str, Any]:
     report["arms"]["torchxla"] |= {"status": "not installed", "error": error}
     phase = report["phases"]["prefill"]
     for cell in (phase["arms"]["torchxla"], *phase["arms"]["torchxla"]["controls"].values()):
-        cell |= {"status": "not installed", "error": error, "totals": None, "collectives": [], "served": [],
-                 "partitioner": None, "versions": None, "memory": None, "seconds": None}  # fmt: skip
+        cell |= {
+            "status": "not installed",
+            "error": error,
+            "totals": None,
+            "collectives": [],
+            "served": [],
+            "partitioner": None,
+            "versions": None,
+            "memory": None,
+            "seconds": None,
+        }
     for line in phase["headline"]:
         if line["arm"] == "torchxla":
             line |= {"status": "not installed", "error": error, "ratio": None}

@@ -91,24 +91,51 @@ def test_each_block_has_its_rule_for_a_terminal(block: Block, short: list[str], 
 
 
 def test_a_page_shows_every_block() -> None:
-    html = str(to_html([
-        Heading("Sizes", anchor="sizes"), Sentence("as `<x>` is", Tone.SOFT), Bullets(("a", "b")),
-        Details((Sentence("inside"),)), PageOnly((Sentence("page"),)), Fold(summary="two", blocks=(Sentence("more"),)),
-        Widget(template="figures.html.j2", values={"pictures": [("name", "what it <shows>", "data:,")]}),
-    ]))  # fmt: skip
-    for words in ('<h3 id="sizes">Sizes</h3>', '<p class="how">as <code>&lt;x&gt;</code> is</p>', "<li>b</li>",
-                  "<p>inside</p>", "<p>page</p>", "<summary>two</summary>\n<p>more</p>",
-                  'alt="what it &lt;shows&gt;"'):  # fmt: skip
+    html = str(
+        to_html(
+            [
+                Heading("Sizes", anchor="sizes"),
+                Sentence("as `<x>` is", Tone.SOFT),
+                Bullets(("a", "b")),
+                Details((Sentence("inside"),)),
+                PageOnly((Sentence("page"),)),
+                Fold(summary="two", blocks=(Sentence("more"),)),
+                Widget(template="figures.html.j2", values={"pictures": [("name", "what it <shows>", "data:,")]}),
+            ]
+        )
+    )
+    for words in (
+        '<h3 id="sizes">Sizes</h3>',
+        '<p class="how">as <code>&lt;x&gt;</code> is</p>',
+        "<li>b</li>",
+        "<p>inside</p>",
+        "<p>page</p>",
+        "<summary>two</summary>\n<p>more</p>",
+        'alt="what it &lt;shows&gt;"',
+    ):
         assert words in html
 
 
 def difference(number: int) -> DifferenceItem:
     return DifferenceItem(
-        amount=f"{number} MB", arm="JAX", collective="all-gather over tp", scope="head", verdict="induced",
-        cause="output-gather", sentence="all of `y` is gathered", remedy="shard it", executions="1 ×", instructions=1,
-        by_arm="", sources=(("model.py:7", "5 MB"),), absent_in=("tpu+explicit",), control="", contract=(), near=(),
+        amount=f"{number} MB",
+        arm="JAX",
+        collective="all-gather over tp",
+        scope="head",
+        verdict="induced",
+        cause="output-gather",
+        sentence="all of `y` is gathered",
+        remedy="shard it",
+        executions="1 ×",
+        instructions=1,
+        by_arm="",
+        sources=(("model.py:7", "5 MB"),),
+        absent_in=("tpu+explicit",),
+        control="",
+        contract=(),
+        near=(),
         evidence=(),
-    )  # fmt: skip
+    )
 
 
 def test_of_many_differences_a_screen_has_the_first_three_in_two_lines_each() -> None:

@@ -12,11 +12,14 @@ from tests.compare.verdict.programs import collective
 def rows_of(paths, **changes):
     return [
         replace(
-            collective("tp4", "all-reduce", "tp", "?", 8), name=f"all-reduce.{number}", op_name=path,
-            source_line="model.py:7", **changes,
+            collective("tp4", "all-reduce", "tp", "?", 8),
+            name=f"all-reduce.{number}",
+            op_name=path,
+            source_line="model.py:7",
+            **changes,
         )
         for number, path in enumerate(paths)
-    ]  # fmt: skip
+    ]
 
 
 def test_the_layers_of_an_unrolled_model_are_one_line():
@@ -37,8 +40,9 @@ def test_what_differs_is_a_line_of_its_own_in_the_place_where_it_stood(change):
     rows = rows_of(["a/block_0", "a/block_1", "a/block_2", "a/block_3"])
     rows[1] = replace(rows[1], **{change: 7 if change == "executions" else "other"})
     assert [[row.name for row in line.rows] for line in fold_rows(rows)] == [
-        ["all-reduce.0", "all-reduce.2", "all-reduce.3"], ["all-reduce.1"],
-    ]  # fmt: skip
+        ["all-reduce.0", "all-reduce.2", "all-reduce.3"],
+        ["all-reduce.1"],
+    ]
 
 
 def test_rows_of_which_nothing_is_known_are_not_alike():

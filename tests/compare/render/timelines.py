@@ -60,12 +60,14 @@ def stage(device: int, *, gathers: bool, slower: float = 1.0) -> list[Event]:
         begun = now
         for _ in range(LAYERS):
             if gathers:
-                events += [compute(device, "all-gather-start.11", now, us, role="part", of=GATHER),
-                          communicate(device, "all-gather.11", now, 150 * us),
-                          compute(device, "fusion.7", now + us, 50 * us),
-                          compute(device, "all-gather-done.11", now + 51 * us, 99 * us, role="part", of=GATHER),
-                          communicate(device, "all-gather.12", now + 150 * us, 25 * us),
-                          communicate(device, "all-gather.13", now + 175 * us, 25 * us)]  # fmt: skip
+                events += [
+                    compute(device, "all-gather-start.11", now, us, role="part", of=GATHER),
+                    communicate(device, "all-gather.11", now, 150 * us),
+                    compute(device, "fusion.7", now + us, 50 * us),
+                    compute(device, "all-gather-done.11", now + 51 * us, 99 * us, role="part", of=GATHER),
+                    communicate(device, "all-gather.12", now + 150 * us, 25 * us),
+                    communicate(device, "all-gather.13", now + 175 * us, 25 * us),
+                ]
                 now += 200 * us
             left = 200 * us if gathers else 250 * us
             events.append(compute(device, "fusion.1", now, left))
@@ -90,9 +92,12 @@ def step_ns(*, gathers: bool, slower: float = 1.0) -> float:
 
 def make_shares() -> pd.DataFrame:
     """The verdicts of `reports.py`: four of five ticks are inherent, gathers are induced, of a shift 40 % is needed."""
-    rows = [("all-reduce.2", 0.8, 0.2, 0.0, "inherent"), ("all-reduce.3", 0.8, 0.2, 0.0, "inherent"),
-            ("collective-permute.1", 0.4, 0.6, 0.0, "inflated"),
-            *((f"all-gather.{number}", 0.0, 0.0, 1.0, "induced") for number in (11, 12, 13))]  # fmt: skip
+    rows = [
+        ("all-reduce.2", 0.8, 0.2, 0.0, "inherent"),
+        ("all-reduce.3", 0.8, 0.2, 0.0, "inherent"),
+        ("collective-permute.1", 0.4, 0.6, 0.0, "inflated"),
+        *((f"all-gather.{number}", 0.0, 0.0, 1.0, "induced") for number in (11, 12, 13)),
+    ]
     return pd.DataFrame(rows, columns=["collective", "inherent", "inflated", "induced", "verdict"])
 
 
@@ -112,6 +117,12 @@ def make_timed(
     timed = make_timeline(events, steps=[(device, 0, 0.0, ends) for device in STAGES], source=source, label=label)
     title = {"jax": "JAX", "torchxla": "TorchXLA"}[arm]
     return ProgramTimeline(
-        phase=phase, arm=arm, title=title, cell=cell, default=cell == "tpu", timeline=timed, shares=make_shares(),
+        phase=phase,
+        arm=arm,
+        title=title,
+        cell=cell,
+        default=cell == "tpu",
+        timeline=timed,
+        shares=make_shares(),
         platform="cpu" if source == "measured" else None,
-    )  # fmt: skip
+    )

@@ -26,12 +26,22 @@ def make_timing(*, label: str, exposed: dict[str, float | None], **times: float 
     step = dict.fromkeys(part.name for part in fields(StepTimes)) | {"by_axes": {}, "by_kind": {}, "by_scope": {}}
     lists = ("notes", "each_step", "collectives", "intervals", "per_device", "stragglers", "messages")
     return {
-        "source": "modelled", "label": label, "devices": 1, "steps": 1, "unjoined_events": 0,
-        "per_step": step | times, **dict.fromkeys(lists, ()),
-        "by_verdict": {name: {"exposed_ns": amount, "communication_ns": None, "wait_ns": None}
-                       for name, amount in exposed.items()},
-        "network": {}, "volume": {}, "imbalance": {}, "matrix": None, "pipeline": None,
-    }  # fmt: skip
+        "source": "modelled",
+        "label": label,
+        "devices": 1,
+        "steps": 1,
+        "unjoined_events": 0,
+        "per_step": step | times,
+        **dict.fromkeys(lists, ()),
+        "by_verdict": {
+            name: {"exposed_ns": amount, "communication_ns": None, "wait_ns": None} for name, amount in exposed.items()
+        },
+        "network": {},
+        "volume": {},
+        "imbalance": {},
+        "matrix": None,
+        "pipeline": None,
+    }
 
 
 def make_times(phases: tuple[str, ...] = ("prefill",)) -> dict[Key, ProgramTimeline]:
@@ -59,10 +69,18 @@ def add_times(report: Report) -> Report:
         for arm, default in entry["arms"].items():
             cells = list(default.items())
             at = list(default).index("collectives")
-            measured = dict([*cells[:at], *{
-                "cell": "cpu", "case": report["case"], "label": times[arm, phase, "cpu"].timeline.label,
-                "executed": {"platform": "cpu", "num_devices": 8, "runtime": arm},
-            }.items(), *cells[at:]])  # fmt: skip
+            measured = dict(
+                [
+                    *cells[:at],
+                    *{
+                        "cell": "cpu",
+                        "case": report["case"],
+                        "label": times[arm, phase, "cpu"].timeline.label,
+                        "executed": {"platform": "cpu", "num_devices": 8, "runtime": arm},
+                    }.items(),
+                    *cells[at:],
+                ]
+            )
             del measured["controls"], measured["profiles"]
             default["profiles"] = {"cpu": measured}
             for item in (default, *default["controls"].values(), measured):

@@ -17,16 +17,36 @@ def collective(**known: Any) -> CollectiveRow:
 
 
 def totals(**known: Any) -> Totals:
-    ordinary = {"wire_bytes": 0, "inherent": 0, "inflated": 0, "induced": 0, "missing": 0, "unserved": 0,
-                "unknown_rows": 0, "upper_bound_rows": 0}  # fmt: skip
+    ordinary = {
+        "wire_bytes": 0,
+        "inherent": 0,
+        "inflated": 0,
+        "induced": 0,
+        "missing": 0,
+        "unserved": 0,
+        "unknown_rows": 0,
+        "upper_bound_rows": 0,
+    }
     return Totals(**ordinary | known)
 
 
 def program(**known: Any) -> ProgramReport:
     """The default program of an arm, judged, with no collectives."""
     ordinary: dict[str, Any] = {
-        "cell": "tpu", "status": "ok", "error": None, "partitioner": "gspmd", "versions": {"libtpu": "1"},
-        "compile_options": None, "seconds": None, "memory": None, "cost": None, "loop": "scan",
-        "attention": "idiomatic", "style": "pinned", "collectives": (), "served": (), "totals": totals(),
-    }  # fmt: skip
+        "cell": "tpu",
+        "status": "ok",
+        "error": None,
+        "partitioner": "gspmd",
+        "versions": {"libtpu": "1"},
+        "compile_options": None,
+        "seconds": None,
+        "memory": None,
+        "cost": None,
+        "loop": "scan",
+        "attention": "idiomatic",
+        "style": "pinned",
+        "collectives": (),
+        "served": (),
+        "totals": totals(),
+    }
     return ProgramReport(**ordinary | known)

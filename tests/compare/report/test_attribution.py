@@ -16,17 +16,29 @@ CORE = ("layer.attention.core", "tp")
 def row(place, amount, *, cause="activation-gather", kind="all-gather", origin="partitioner", executions=1):
     inflated = cause in ("bubble", "replicated")
     return collective(
-        scope=place[0], axes=place[1], kind=kind, name=f"{kind}.{place[0]}.{cause}", origin=origin,
-        inflated_bytes=amount if inflated else 0, induced_bytes=0 if inflated else amount,
-        causes={cause: amount} if amount else {}, executions=executions, source_line="model.py:7",
-    )  # fmt: skip
+        scope=place[0],
+        axes=place[1],
+        kind=kind,
+        name=f"{kind}.{place[0]}.{cause}",
+        origin=origin,
+        inflated_bytes=amount if inflated else 0,
+        induced_bytes=0 if inflated else amount,
+        causes={cause: amount} if amount else {},
+        executions=executions,
+        source_line="model.py:7",
+    )
 
 
 def cell(*rows, partitioner="gspmd", attention="idiomatic", style="pinned", loop="scan", libtpu="1", unknown=0):
     return program(
-        partitioner=partitioner, attention=attention, style=style, loop=loop, versions={"libtpu": libtpu},
-        collectives=rows, totals=totals(unknown_rows=unknown),
-    )  # fmt: skip
+        partitioner=partitioner,
+        attention=attention,
+        style=style,
+        loop=loop,
+        versions={"libtpu": libtpu},
+        collectives=rows,
+        totals=totals(unknown_rows=unknown),
+    )
 
 
 GATHER = row(CORE, 100)
@@ -168,17 +180,30 @@ def test_what_a_control_changes_is_read_off_both_programs():
 def test_a_second_partitioner_is_a_second_comparison():
     arms = {
         "jax": [Candidate("tpu", "shardy", [BUBBLE]), Candidate("tpu+gspmd", "gspmd", [BUBBLE, GATHER])],
-        "torchxla": [Candidate("tpu", "gspmd", [BUBBLE, GATHER]), Candidate("tpu+einsum", "shardy", [], alike=False),
-                     Candidate("tpu+shardy", "shardy", [BUBBLE, GATHER])],
-    }  # fmt: skip
+        "torchxla": [
+            Candidate("tpu", "gspmd", [BUBBLE, GATHER]),
+            Candidate("tpu+einsum", "shardy", [], alike=False),
+            Candidate("tpu+shardy", "shardy", [BUBBLE, GATHER]),
+        ],
+    }
     assert {arm: program.cell for arm, program in choose_compared(arms).items()} == {
         "jax": "tpu+gspmd",
         "torchxla": "tpu",
     }
     assert compare_by_partitioner(arms) == (
-        PartitionerPair(partitioner="gspmd", cells={"jax": "tpu+gspmd", "torchxla": "tpu"}, chosen=True, common=140,
-                        framework_induced={"jax": 0, "torchxla": 0}),
+        PartitionerPair(
+            partitioner="gspmd",
+            cells={"jax": "tpu+gspmd", "torchxla": "tpu"},
+            chosen=True,
+            common=140,
+            framework_induced={"jax": 0, "torchxla": 0},
+        ),
         # under Shardy only TorchXLA gathers
-        PartitionerPair(partitioner="shardy", cells={"jax": "tpu", "torchxla": "tpu+shardy"}, chosen=False, common=40,
-                        framework_induced={"jax": 0, "torchxla": 100}),
-    )  # fmt: skip
+        PartitionerPair(
+            partitioner="shardy",
+            cells={"jax": "tpu", "torchxla": "tpu+shardy"},
+            chosen=False,
+            common=40,
+            framework_induced={"jax": 0, "torchxla": 100},
+        ),
+    )

@@ -37,10 +37,13 @@ def report(**changes):
     )
     titles = {"jax": "JAX", "torchxla": "TorchXLA"}
     return Report(
-        schema=1, sentence="", case=CASE, mesh=lay_out_mesh(CASE),
+        schema=1,
+        sentence="",
+        case=CASE,
+        mesh=lay_out_mesh(CASE),
         arms={arm: ArmInfo(title=title, status="ok", error=None, versions={}) for arm, title in titles.items()},
         phases={"prefill": phase(jax=jax), "decode": phase(jax=jax, torchxla=torchxla)},
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(

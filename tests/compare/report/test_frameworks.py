@@ -15,15 +15,25 @@ from tests.compare.report.records import collective, program, totals
 def row(scope, *, inflated=0, induced=0, axes="tp", kind="all-gather", cause="bubble", executions=1, line=None):
     causes = {cause: inflated + induced} if inflated + induced else {}
     return collective(
-        scope=scope, axes=axes, kind=kind, inflated_bytes=inflated, induced_bytes=induced, causes=causes,
-        executions=executions, source_line=line, name=f"{kind}.{scope}",
-    )  # fmt: skip
+        scope=scope,
+        axes=axes,
+        kind=kind,
+        inflated_bytes=inflated,
+        induced_bytes=induced,
+        causes=causes,
+        executions=executions,
+        source_line=line,
+        name=f"{kind}.{scope}",
+    )
 
 
 SHARDY = [row("embed", inflated=10), row("pipeline.shift", axes="pp", inflated=7)]
 GSPMD = [row("embed", inflated=10), row("norm", induced=3, cause="activation-gather")]
-TORCH = [row("embed", inflated=6), row("norm", induced=5, cause="activation-gather"),
-         row("layer.attention.core", induced=100, cause="activation-gather", executions=12)]  # fmt: skip
+TORCH = [
+    row("embed", inflated=6),
+    row("norm", induced=5, cause="activation-gather"),
+    row("layer.attention.core", induced=100, cause="activation-gather", executions=12),
+]
 ARMS = {
     "jax": [Candidate("tpu", "shardy", SHARDY), Candidate("tpu+gspmd", "gspmd", GSPMD)],
     "torchxla": [Candidate("tpu", "gspmd", TORCH), Candidate("tpu+einsum", "gspmd", [])],
@@ -105,17 +115,21 @@ def report(
         "torchxla": ArmPrograms(default=torch, controls={"tpu+einsum": cell("tpu+einsum", [], wire=110)}),
     }
     phase = PhaseReport(
-        inherent=(), inherent_total=required,
+        inherent=(),
+        inherent_total=required,
         compared_cells={"jax": compared, "torchxla": "tpu"},
         arms=arms,
         differences=find_differences({"jax": GSPMD, "torchxla": TORCH}, controls={"torchxla": {"tpu+einsum": []}}),
         headline=(*headline_rows(arms, required_bytes=required, titles=TITLES), *extra),
-    )  # fmt: skip
+    )
     return Report(
-        schema=1, sentence="", case=CASE, mesh=lay_out_mesh(CASE),
+        schema=1,
+        sentence="",
+        case=CASE,
+        mesh=lay_out_mesh(CASE),
         arms={arm: ArmInfo(title=title, status="ok", error=None, versions={}) for arm, title in TITLES.items()},
         phases={"decode": phase},
-    )  # fmt: skip
+    )
 
 
 def test_the_sentence_tells_ratio_place_and_what_removes_it():

@@ -7,10 +7,13 @@ from tests.compare.report.records import collective
 
 def row(origin, amount, *, induced=0, changes=()):
     return collective(
-        origin=origin, changes=tuple(PassChange(by=by, what=what) for by, what in changes), step_wire_bytes=amount,
-        induced_bytes=induced, inherent_bytes=None if amount is None else amount - induced,
+        origin=origin,
+        changes=tuple(PassChange(by=by, what=what) for by, what in changes),
+        step_wire_bytes=amount,
+        induced_bytes=induced,
+        inherent_bytes=None if amount is None else amount - induced,
         inflated_bytes=None if amount is None else 0,
-    )  # fmt: skip
+    )
 
 
 def test_bytes_and_collectives_are_summed_by_who_put_them_there_the_most_first():

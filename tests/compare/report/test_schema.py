@@ -50,9 +50,13 @@ def judged() -> JsonObject:
     """What the judge makes of two arms of a small mesh, compiled and run, a program of each kind missing."""
     case = Case.read("tp2", model_name="tiny", phases=("decode",))
     about = About(
-        partitioner="gspmd", versions={"jaxlib": "0.10.2"}, loop="scan", attention="idiomatic", style="pinned",
+        partitioner="gspmd",
+        versions={"jaxlib": "0.10.2"},
+        loop="scan",
+        attention="idiomatic",
+        style="pinned",
         parameters=(Parameter(index=0, role="input"),),
-    )  # fmt: skip
+    )
     results = [
         ProgramResult(arm="jax", phase="decode", cell="tpu", status="ok", about=about, hlo=HLO),
         ProgramResult(arm="torchxla", phase="decode", cell="tpu", status="ok", about=about, hlo=HLO),

@@ -232,9 +232,19 @@ def test_a_run_without_the_cache_leaves_nothing_where_the_next_one_looks(tmp_pat
 
 
 DAMAGES = [
-    "[" * 100_000, '{"a": ' * 100_000, "[]", "3", "", "{}", '{"a": [1]}', '{"a": 1' + "0" * 400 + "}", "\xff",
-    '{"../../stolen": "x"}', '{"/etc/hostname": "x"}', '{"a\\u0000": "x"}',
-]  # fmt: skip
+    "[" * 100_000,
+    '{"a": ' * 100_000,
+    "[]",
+    "3",
+    "",
+    "{}",
+    '{"a": [1]}',
+    '{"a": 1' + "0" * 400 + "}",
+    "\xff",
+    '{"../../stolen": "x"}',
+    '{"/etc/hostname": "x"}',
+    '{"a\\u0000": "x"}',
+]
 
 
 @pytest.mark.parametrize("manifest", DAMAGES, ids=[damage[:16] for damage in DAMAGES])

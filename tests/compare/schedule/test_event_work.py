@@ -69,9 +69,14 @@ def test_what_an_instruction_reads_and_produces_is_on_each_of_its_executions():
     body = f"  w = f32[1000]{{0}} negate(y)\n  z = {X} {all_reduce('y')}\n  last = {X} compute(z, 100)"
     timeline = run(program(LOOPED, more=loop(body, trips=3)))
     rows = timeline.events[timeline.events["role"] == "compute"]
-    assert rows[["hlo_op", "vector_ops", "memory_bytes"]].values.tolist() == [
-        ["w", 1000, 4000], ["last", 1000, 0],
-    ] * 3  # fmt: skip
+    assert (
+        rows[["hlo_op", "vector_ops", "memory_bytes"]].values.tolist()
+        == [
+            ["w", 1000, 4000],
+            ["last", 1000, 0],
+        ]
+        * 3
+    )
 
 
 def test_loops_and_runs_that_are_drawn_as_one_event_keep_all_their_work(monkeypatch):

@@ -176,8 +176,10 @@ def test_only_those_whose_links_are_taken_wait_for_them():
   ROOT all = ({X}, {shape}) tuple(r, d)
 """
     timeline = run(program(entry))
-    ends = {device: dict((name, start + duration) for name, start, duration, _ in comms(timeline, device))["r"]
-            for device in range(8)}  # fmt: skip
+    ends = {
+        device: dict((name, start + duration) for name, start, duration, _ in comms(timeline, device))["r"]
+        for device in range(8)
+    }
     between, after = 100 + 2 * 10 + 400, 100 + 7 * 10 + 1400 + 400
     assert ends == {0: after, 1: between, 2: between, 3: after, 4: after, 5: between, 6: between, 7: after}
     assert timeline.stands_for == {0: (0, 3, 4, 7), 1: (1, 2, 5, 6)}

@@ -58,8 +58,10 @@ def test_compute_between_start_and_done_hides_as_much_as_it_lasts(cycles, window
 def permutes(*pairs):
     """All are started, then all are waited for."""
     arrays = f"({X}, {X}, u32[], u32[])"
-    starts = [f"  s{at} = {arrays} collective-permute-start(x), channel_id={at + 1}, source_target_pairs={pair}"
-              for at, pair in enumerate(pairs)]  # fmt: skip
+    starts = [
+        f"  s{at} = {arrays} collective-permute-start(x), channel_id={at + 1}, source_target_pairs={pair}"
+        for at, pair in enumerate(pairs)
+    ]
     dones = [f"  d{at} = {X} collective-permute-done(s{at})" for at in range(len(pairs))]
     all_of = ", ".join(f"d{at}" for at in range(len(pairs)))
     result = f"  ROOT all = ({', '.join([X] * len(pairs))}) tuple({all_of})"
@@ -227,8 +229,10 @@ def test_every_slice_talks_over_the_data_centre_at_its_own_rate():
 def test_the_timeline_has_the_form_that_measured_ones_have():
     timeline = run(program(f"  y = {X} compute(x, 70)\n  ROOT z = {X} {all_reduce('y')}"))
     assert {name: str(timeline.events[name].dtype) for name in timeline.events} == {
-        **EVENT_COLUMNS, **WORK_COLUMNS, **DERIVED_COLUMNS
-    }  # fmt: skip
+        **EVENT_COLUMNS,
+        **WORK_COLUMNS,
+        **DERIVED_COLUMNS,
+    }
     assert {name: str(timeline.steps[name].dtype) for name in timeline.steps} == STEP_COLUMNS
     assert timeline.source == "modelled"
     assert timeline.label == "modelled for v5e:2x4"

@@ -12,10 +12,14 @@ def entries(text):
     plan, module = read_mesh("tp4pp2"), read(text)
     step = play_program(module, collectives(module, plan.mesh.split_axes), plan, hardware=ROUND).step
     return [
-        (type(each).__name__, "+".join(each.run.names) if hasattr(each, "run") else each.name,
-         getattr(each, "begun", None), each.active.tolist())
+        (
+            type(each).__name__,
+            "+".join(each.run.names) if hasattr(each, "run") else each.name,
+            getattr(each, "begun", None),
+            each.active.tolist(),
+        )
         for each in step.entries
-    ]  # fmt: skip
+    ]
 
 
 def test_a_loop_is_unrolled_and_closed_behind_its_last_trip():
@@ -41,8 +45,12 @@ def test_an_end_names_the_entry_that_it_waits_for():
         )
     )
     assert [each[:3] for each in listed] == [
-        ("LocalCopy", "c", None), ("Exchange", "s", None), ("Compute", "y", None), ("Wait", "e", 0), ("Wait", "d", 1)
-    ]  # fmt: skip
+        ("LocalCopy", "c", None),
+        ("Exchange", "s", None),
+        ("Compute", "y", None),
+        ("Wait", "e", 0),
+        ("Wait", "d", 1),
+    ]
 
 
 def test_a_branch_is_on_the_classes_that_take_it():
@@ -65,6 +73,8 @@ early {{
   ROOT z = {X} collective-permute(y), channel_id=1, source_target_pairs={SHIFT}
 """
     assert entries(program(entry, more=branches)) == [
-        ("Compute", "m", None, [True, False]), ("Compute", "k", None, [False, True]),
-        ("Container", "y", 0, [True, True]), ("Exchange", "z", None, [True, True]),
-    ]  # fmt: skip
+        ("Compute", "m", None, [True, False]),
+        ("Compute", "k", None, [False, True]),
+        ("Container", "y", 0, [True, True]),
+        ("Exchange", "z", None, [True, True]),
+    ]

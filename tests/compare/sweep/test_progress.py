@@ -9,10 +9,15 @@ from compare.sweep.combination import Combination
 from compare.sweep.progress import show_progress
 
 EVENTS = [
-    *((name, "waiting", 0.0) for name in ("one", "two", "three")), ("one", "already done", 0.0), ("two", "start", 0.1),
-    ("two", "1 of 8, compile jax", 3.0), ("three", "submitted", 0.0), ("three", "start on node 3f2a", 0.0),
-    ("two", "done", 30.0), ("three", "crashed", 5.0),
-]  # fmt: skip
+    *((name, "waiting", 0.0) for name in ("one", "two", "three")),
+    ("one", "already done", 0.0),
+    ("two", "start", 0.1),
+    ("two", "1 of 8, compile jax", 3.0),
+    ("three", "submitted", 0.0),
+    ("three", "start on node 3f2a", 0.0),
+    ("two", "done", 30.0),
+    ("three", "crashed", 5.0),
+]
 
 
 def print_progress(console, *events, refused=()):

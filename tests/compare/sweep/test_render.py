@@ -43,10 +43,14 @@ def sweep() -> Sweep:
     results = [
         result_row(each, status="refused", error=each.refused)
         if each.refused
-        else result_row(each, status="failed" if each.mesh == "dp2tp4" else "done", folder=f"{each.model}-{each.mesh}",
-                    report=Report.from_json(by_mesh[each.mesh]))
+        else result_row(
+            each,
+            status="failed" if each.mesh == "dp2tp4" else "done",
+            folder=f"{each.model}-{each.mesh}",
+            report=Report.from_json(by_mesh[each.mesh]),
+        )
         for each in combinations(options)
-    ]  # fmt: skip
+    ]
     return build_summary(results, asked=vars(options), arms=["jax", "torchxla"])
 
 
@@ -65,8 +69,11 @@ def test_a_ratio_of_any_size_has_an_axis(sweep):
 def test_a_line_is_of_a_case_and_a_phase_with_the_arms_side_by_side(sweep: Sweep) -> None:
     lines = case_lines(sweep)
     assert [(line.mesh, line.phase) for line in lines[:4]] == [
-        ("tp4pp2", "prefill"), ("tp4pp2", "decode"), ("dp2tp4", "prefill"), ("dp2tp4", "decode"),
-    ]  # fmt: skip
+        ("tp4pp2", "prefill"),
+        ("tp4pp2", "decode"),
+        ("dp2tp4", "prefill"),
+        ("dp2tp4", "decode"),
+    ]
     first, _, crashed, *_, idle = lines
     assert (first.needs, first.ratio("jax"), first.ratio("torchxla")) == ("3.31 GB", "1.26 ×", "1.95 ×")
     assert (first.step("jax"), first.step("torchxla")) == ("254 ms", "467 ms")
@@ -138,8 +145,19 @@ def test_the_files_hold_every_program_and_every_refusal(sweep: Sweep, tmp_path: 
 
 def test_the_figure_has_a_panel_for_each_model_and_phase(sweep: Sweep) -> None:
     svg = draw_ratios(sweep).svg.decode()
-    for word in ("llama-3.1-8b, prefill", "tiny, decode", "dp2tp4", "JAX", "TorchXLA", "inherent bytes", "177 ×",
-                 "crashed", "refused", "no communication", "Counted in the compiled default program"):  # fmt: skip
+    for word in (
+        "llama-3.1-8b, prefill",
+        "tiny, decode",
+        "dp2tp4",
+        "JAX",
+        "TorchXLA",
+        "inherent bytes",
+        "177 ×",
+        "crashed",
+        "refused",
+        "no communication",
+        "Counted in the compiled default program",
+    ):
         assert word in svg
     assert svg.count("refused") == 2 * 2  # once for all arms
 

@@ -34,9 +34,12 @@ def test_a_program_is_told_as_in_its_report(results):
     programs = {(program["arm"], program["cell"]): program for program in decode["programs"]}
     assert decode["inherent_total"] == 3_227_736
     assert {name: program["is_default"] for name, program in programs.items()} == {
-        ("jax", "tpu"): True, ("jax", "tpu+gspmd"): False, ("torchxla", "tpu"): True, ("torchxla", "tpu+einsum"): False,
+        ("jax", "tpu"): True,
+        ("jax", "tpu+gspmd"): False,
+        ("torchxla", "tpu"): True,
+        ("torchxla", "tpu+einsum"): False,
         ("torchxla", "tpu+shardy"): False,
-    }  # fmt: skip
+    }
     assert programs["jax", "tpu+gspmd"]["is_compared"]
     torch = programs["torchxla", "tpu"]
     report = REPORT["phases"]["decode"]["arms"]["torchxla"]
@@ -102,8 +105,10 @@ def test_rows_of_an_earlier_sweep_stay_as_long_as_their_runs_do(results, tmp_pat
     assert earlier_rows(tmp_path, results)["results"] == []  # asked for again
     summary = build_summary(results[1:], asked=vars(ASKED), arms=["jax"], before=earlier_rows(tmp_path, results[1:]))
     assert [(result["mesh"], result.get("earlier", False)) for result in summary["results"]] == [
-        ("tp8", False), ("ep8", False), ("tp4pp2", True),
-    ]  # fmt: skip
+        ("tp8", False),
+        ("ep8", False),
+        ("tp4pp2", True),
+    ]
     assert summary["arms"] == {"jax": "JAX", "torchxla": "TorchXLA"}
     assert summary["sentence"].endswith("(1 refused, 1 failed). 1 row of an earlier sweep in this folder is kept.")
     (tmp_path / "sweep.json").write_text('{"schema": 1, "results')

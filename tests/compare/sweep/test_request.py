@@ -26,8 +26,11 @@ def parse_error(*words):
 def test_every_model_meets_every_mesh_in_the_order_in_which_they_were_named():
     error = parse_error("--models", f"{MIXED},{DENSE}", "--meshes", "tp8, dp2tp4")
     assert [(model, mesh) for model, mesh, _ in error] == [
-        (MIXED, "tp8"), (MIXED, "dp2tp4"), (DENSE, "tp8"), (DENSE, "dp2tp4"),
-    ]  # fmt: skip
+        (MIXED, "tp8"),
+        (MIXED, "dp2tp4"),
+        (DENSE, "tp8"),
+        (DENSE, "dp2tp4"),
+    ]
     assert error[0][2] == "tiny-moe-tp8-v5e-2x4-b8-s128-m1"
 
 
@@ -96,10 +99,18 @@ def test_a_checkpoint_gives_the_shapes_of_every_case(tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()
     config = {
-        "model_type": "llama", "vocab_size": 1024, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
-        "num_attention_heads": 8, "num_key_value_heads": 8, "rms_norm_eps": 1e-5, "hidden_act": "silu",
-        "tie_word_embeddings": False, "rope_theta": 10000.0,
-    }  # fmt: skip
+        "model_type": "llama",
+        "vocab_size": 1024,
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 8,
+        "rms_norm_eps": 1e-5,
+        "hidden_act": "silu",
+        "tie_word_embeddings": False,
+        "rope_theta": 10000.0,
+    }
     (folder / "config.json").write_text(json.dumps(config))
     parsed = sweep_parser().parse_args(["--checkpoint", str(folder), "--meshes", "tp8,ep8,dp2tp4", "--seq", "128"])
     first, refused, other = combinations(parsed)

@@ -44,10 +44,20 @@ stragglers, trace_summary = _in_json(devices.stragglers), _in_json(summary.trace
 
 def compute(start, end, device=0, name="fusion", role=COMPUTE):
     return {
-        "device": device, "line": "XLA Ops", "name": name, "hlo_op": name, "role": role, "collective": "",
-        "scope": "", "kind": "", "axes": "", "payload_bytes": NAN, "start_ns": start, "duration_ns": end - start,
+        "device": device,
+        "line": "XLA Ops",
+        "name": name,
+        "hlo_op": name,
+        "role": role,
+        "collective": "",
+        "scope": "",
+        "kind": "",
+        "axes": "",
+        "payload_bytes": NAN,
+        "start_ns": start,
+        "duration_ns": end - start,
         "wait_ns": NAN,
-    }  # fmt: skip
+    }
 
 
 def container(start, end, device=0, name="while"):
@@ -55,12 +65,24 @@ def container(start, end, device=0, name="while"):
 
 
 def comm(
-    start, end, device=0, name="all-reduce.1", kind="all-reduce", axes="tp", scope="layer.mlp.down", payload=1000,
+    start,
+    end,
+    device=0,
+    name="all-reduce.1",
+    kind="all-reduce",
+    axes="tp",
+    scope="layer.mlp.down",
+    payload=1000,
     wait=NAN,
-):  # fmt: skip
+):
     return compute(start, end, device, name, COMMUNICATION) | {
-        "collective": name, "scope": scope, "kind": kind, "axes": axes, "payload_bytes": payload, "wait_ns": wait,
-    }  # fmt: skip
+        "collective": name,
+        "scope": scope,
+        "kind": kind,
+        "axes": axes,
+        "payload_bytes": payload,
+        "wait_ns": wait,
+    }
 
 
 def steps(*edges, devices=(0,)):
@@ -78,10 +100,14 @@ def timeline(events, marks, *, source="measured", stands_for=None, notes=(), unj
     marks = pd.DataFrame(marks, columns=list(STEP_COLUMNS)).astype(STEP_COLUMNS)
     shown = sorted({*given["device"], *marks["device"]})
     return Timeline(
-        source=source, label=f"{source} by hand", events=add_overlap(given, marks), steps=marks,
-        stands_for=stands_for or {device: (device,) for device in shown}, notes=notes,
+        source=source,
+        label=f"{source} by hand",
+        events=add_overlap(given, marks),
+        steps=marks,
+        stands_for=stands_for or {device: (device,) for device in shown},
+        notes=notes,
         unjoined_events=unjoined_events,
-    )  # fmt: skip
+    )
 
 
 def each(make, devices, *args, **kwargs):
@@ -92,9 +118,17 @@ def each(make, devices, *args, **kwargs):
 def row(name, kind, axes, payload, groups, *, executions=1, inherent=0, inflated=0, induced=0, causes=(), **more):
     """A row of a report's collectives, of which all that is sent was the verdict's."""
     known = {
-        "name": name, "kind": kind, "axes": axes, "scope": "layer.mlp.down",
-        "payload_bytes": payload, "groups": tuple(map(tuple, groups)), "executions": executions,
-        "step_wire_bytes": inherent + inflated + induced, "inherent_bytes": inherent, "inflated_bytes": inflated,
-        "induced_bytes": induced, "causes": dict(causes),
-    }  # fmt: skip
+        "name": name,
+        "kind": kind,
+        "axes": axes,
+        "scope": "layer.mlp.down",
+        "payload_bytes": payload,
+        "groups": tuple(map(tuple, groups)),
+        "executions": executions,
+        "step_wire_bytes": inherent + inflated + induced,
+        "inherent_bytes": inherent,
+        "inflated_bytes": inflated,
+        "induced_bytes": induced,
+        "causes": dict(causes),
+    }
     return collective(**known | more)

@@ -32,7 +32,7 @@ def test_a_card_is_read():
         ("a: 1\n" * YAML_BYTES, f"larger than {YAML_BYTES:,} bytes"),
         ("a: \x07", "no YAML"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_read_is_one_line_within_seconds(text, said):
     begun = time.process_time()
     with pytest.raises(TimingError) as error:

@@ -49,8 +49,12 @@ def test_what_is_kept_are_the_results_alone(cache):
     collectives(BEFORE, axes=AXES)
     (entry,) = (cache / compile_program.KIND).iterdir()
     assert sorted(os.listdir(entry)) == [
-        "before.hlo.gz", "compiled.json", "manifest.json", "optimized.hlo.gz", "passes.tar.xz",
-    ]  # fmt: skip
+        "before.hlo.gz",
+        "compiled.json",
+        "manifest.json",
+        "optimized.hlo.gz",
+        "passes.tar.xz",
+    ]
     assert os.listdir(cache / "begun") == []
 
 

@@ -34,8 +34,9 @@ def test_what_was_saved_is_what_is_read(tmp_path, capsys):
     assert read_saved(tmp_path / "one") == program
     assert hlo([str(tmp_path / "one")]) == 0
     assert capsys.readouterr().out.splitlines()[-2:] == [
-        "2 collectives move 1,179,648 B a step, mean over devices. Compiled for v5e:2x4.", "Note: ä.",
-    ]  # fmt: skip
+        "2 collectives move 1,179,648 B a step, mean over devices. Compiled for v5e:2x4.",
+        "Note: ä.",
+    ]
     assert read_saved(tmp_path / "one").passes == b"packed"
     assert [path.name for path in tmp_path.iterdir()] == ["one"]
 
@@ -73,9 +74,10 @@ def test_it_is_held_against_another_or_a_file(saved, tmp_path, capsys):
 
 def test_its_history_is_told_where_its_compile_recorded_it(saved, tmp_path, capsys):
     recorded = SavedProgram(
-        text=gzip.decompress((RECORDED / "optimized.hlo.gz").read_bytes()).decode(), axes={"cp": 4, "tp": 2},
+        text=gzip.decompress((RECORDED / "optimized.hlo.gz").read_bytes()).decode(),
+        axes={"cp": 4, "tp": 2},
         passes=(RECORDED / "passes.tar.xz").read_bytes(),
-    )  # fmt: skip
+    )
     save(tmp_path / "ring", recorded)
     assert history([str(tmp_path / "ring")]) == 0
     first, *lines = capsys.readouterr().out.splitlines()

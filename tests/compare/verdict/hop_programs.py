@@ -95,9 +95,12 @@ def compile_step(name, n):
     def step(x, w):
         with jax.named_scope(SCOPE):
             return jax.shard_map(
-                lambda x, w: function(x, w, n=n), mesh=mesh, in_specs=(arrays[1], arrays[3]), out_specs=arrays[4],
+                lambda x, w: function(x, w, n=n),
+                mesh=mesh,
+                in_specs=(arrays[1], arrays[3]),
+                out_specs=arrays[4],
                 check_vma=False,
-            )(x, w)  # fmt: skip
+            )(x, w)
 
     inputs = [
         jax.ShapeDtypeStruct(shape, "bfloat16", sharding=NamedSharding(mesh, spec))

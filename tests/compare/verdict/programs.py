@@ -21,9 +21,15 @@ def operand(
 ):
     """uses: what is known of its data, like `feeds_product`."""
     return Operand(
-        dtype=dtype, shape=shape or (payload // BYTES[dtype],), payload_bytes=payload, scope=scope,
-        parameters=frozenset(parameters), constant=constant, steers_loop=steers_loop, **uses,
-    )  # fmt: skip
+        dtype=dtype,
+        shape=shape or (payload // BYTES[dtype],),
+        payload_bytes=payload,
+        scope=scope,
+        parameters=frozenset(parameters),
+        constant=constant,
+        steers_loop=steers_loop,
+        **uses,
+    )
 
 
 def collective(
@@ -34,8 +40,20 @@ def collective(
 ):  # fmt: skip
     """One row; `loops` are trip counts, outermost first, and multiply into the executions; `uses`: of its operand."""
     spec = MeshSpec.parse(mesh)
-    parts = tuple(operands or [operand(payload, dtype=dtype, scope=scope, parameters=parameters, constant=constant,
-                                       steers_loop=steers_loop, **uses)])  # fmt: skip
+    parts = tuple(
+        operands
+        or [
+            operand(
+                payload,
+                dtype=dtype,
+                scope=scope,
+                parameters=parameters,
+                constant=constant,
+                steers_loop=steers_loop,
+                **uses,
+            )
+        ]
+    )
     payload = sum(part.payload_bytes for part in parts)
     for trips in loops:
         executions = executions * trips

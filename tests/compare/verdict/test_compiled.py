@@ -57,7 +57,7 @@ PROGRAMS = {
         0,
         {"bubble": 4 * 491_520 + 131_072, "replicated": 8},
     ),
-}  # fmt: skip
+}
 
 
 def judge_text(name):

@@ -21,10 +21,20 @@ def half_contract(rows):
         place = (row.scope, row.kind, row.axes)
         moved[place] = moved.get(place, 0) + (row.step_wire_bytes or 0)
     return [
-        ContractRow(scope=scope, kind=kind, axes=axes, executions=1, payload_bytes=1, wire_bytes=amount // 2,
-                    step_wire_bytes=amount // 2, carries="both", ticks=5, idle_ticks=1)
+        ContractRow(
+            scope=scope,
+            kind=kind,
+            axes=axes,
+            executions=1,
+            payload_bytes=1,
+            wire_bytes=amount // 2,
+            step_wire_bytes=amount // 2,
+            carries="both",
+            ticks=5,
+            idle_ticks=1,
+        )
         for (scope, kind, axes), amount in list(moved.items())[::2]
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)

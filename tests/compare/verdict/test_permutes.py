@@ -33,9 +33,14 @@ COMPILED = [
 def row_of(kind, n):
     sends = {"all-reduce": 2}.get(kind, 1) * (n - 1) * 256 * KIB // n
     return ContractRow(
-        scope=SCOPE, kind=kind, axes="tp", executions=1, payload_bytes=256 * KIB, wire_bytes=sends,
+        scope=SCOPE,
+        kind=kind,
+        axes="tp",
+        executions=1,
+        payload_bytes=256 * KIB,
+        wire_bytes=sends,
         step_wire_bytes=sends,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.slow
@@ -58,9 +63,18 @@ def around(n):
 
 def permutes(elements, *, hops=(0, 0, 0), **uses):
     """To the next of four, each in its own hop of the data that it carries."""
-    return [collective("tp4", "collective-permute", "tp", SCOPE, pairs=around(4), name=f"hop.{number}",
-                       operands=[operand(2 * elements, scope=SCOPE, earlier_hops=hop, **uses)])
-            for number, hop in enumerate(hops)]  # fmt: skip
+    return [
+        collective(
+            "tp4",
+            "collective-permute",
+            "tp",
+            SCOPE,
+            pairs=around(4),
+            name=f"hop.{number}",
+            operands=[operand(2 * elements, scope=SCOPE, earlier_hops=hop, **uses)],
+        )
+        for number, hop in enumerate(hops)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -49,14 +49,22 @@ def test_the_check_table_of_a_pinned_prefill_with_a_roll():
         collective(MESH, "all-reduce", "tp", "layer.mlp.down", ACTIVATION, loops=LAYERS),
         collective(MESH, "all-gather", "tp", "sample", 4 * 8 * 4, dtype="s32"),
         collective(MESH, "all-gather", "tp", "sample", 4 * 8 * 2),
-        collective(MESH, "collective-permute", "pp", "pipeline.collect", 32, dtype="s32",
-                   pairs=[(d + 4, d) for d in range(4)]),
+        collective(
+            MESH, "collective-permute", "pp", "pipeline.collect", 32, dtype="s32", pairs=[(d + 4, d) for d in range(4)]
+        ),
         collective(MESH, "all-reduce", "pp", "pipeline.collect", 32, dtype="s32", zero_elsewhere=True),
-    ]  # fmt: skip
+    ]
     judgement = judge_rows(rows, case_rows())
     assert [row.step_wire_bytes for row in rows] == [
-        83_886_080, 125_829_120, 2_013_265_920, 2_013_265_920, 96, 48, 16, 32,
-    ]  # fmt: skip
+        83_886_080,
+        125_829_120,
+        2_013_265_920,
+        2_013_265_920,
+        96,
+        48,
+        16,
+        32,
+    ]
     shift, embed, out, down, *ends = map(split, judgement.verdicts)
     assert shift == (33_554_432, {"wrap": 41_943_040, "bubble": 8_388_608})
     assert embed == (50_331_648, {"bubble": 25_165_824, "replicated": 50_331_648})
@@ -85,8 +93,16 @@ def test_a_shift_by_gathers_sends_every_stage_what_the_next_alone_needs():
 
 def test_a_stage_active_branch_has_no_bubble():
     # Each stage is active in 4 of 5 ticks: 64 executions on every device, exactly evaluated.
-    row = collective(MESH, "all-reduce", "tp", "layer.mlp.down", ACTIVATION, loops=LAYERS, in_exact_branch=True,
-                     device_executions=(64,) * 8)  # fmt: skip
+    row = collective(
+        MESH,
+        "all-reduce",
+        "tp",
+        "layer.mlp.down",
+        ACTIVATION,
+        loops=LAYERS,
+        in_exact_branch=True,
+        device_executions=(64,) * 8,
+    )
     assert split(judge_rows([row], case_rows()).verdicts[0]) == (1_610_612_736, {})
 
 
@@ -104,8 +120,11 @@ def test_an_unrolled_shift_that_lost_one_tick_overflows_into_its_bubble():
     assert sum(v.causes.get("wrap", 0) for v in judgement.verdicts) == 3 * ACTIVATION // 2
     assert sum(v.causes.get("bubble", 0) for v in judgement.verdicts) == 0
     # Of 6, one is the idle tick's of two stages; the other is in no tick that the plan has.
-    more = [*rows, collective(MESH, "collective-permute", "pp", "pipeline.shift", ACTIVATION, pairs=FORWARD),
-            collective(MESH, "collective-permute", "pp", "pipeline.shift", ACTIVATION, pairs=FORWARD)]  # fmt: skip
+    more = [
+        *rows,
+        collective(MESH, "collective-permute", "pp", "pipeline.shift", ACTIVATION, pairs=FORWARD),
+        collective(MESH, "collective-permute", "pp", "pipeline.shift", ACTIVATION, pairs=FORWARD),
+    ]
     judgement = judge_rows(more, case_rows())
     assert sum(v.causes.get("bubble", 0) for v in judgement.verdicts) == ACTIVATION // 2
     assert sum(v.causes.get("other", 0) for v in judgement.verdicts) == ACTIVATION // 2
@@ -114,8 +133,10 @@ def test_an_unrolled_shift_that_lost_one_tick_overflows_into_its_bubble():
 @pytest.mark.parametrize(("loops", "times"), [(TICK, 1), ((6,), 1), ((), 5)])
 def test_a_state_that_is_shifted_twice_has_its_copy_named_as_one_and_not_as_bubble(loops, times):
     """In a loop of the plan's ticks, in one of more ticks, and unrolled: 4 shifts are needed, and 4 are copies."""
-    each = [collective(MESH, "collective-permute", "pp", "pipeline.shift", ACTIVATION, loops=loops, pairs=FORWARD)
-            for _ in range(2 * times)]  # fmt: skip
+    each = [
+        collective(MESH, "collective-permute", "pp", "pipeline.shift", ACTIVATION, loops=loops, pairs=FORWARD)
+        for _ in range(2 * times)
+    ]
     judgement = judge_rows(each, case_rows())
     causes = {name: sum(v.causes.get(name, 0) for v in judgement.verdicts) for name in ("bubble", "other", "wrap")}
     ticks, half = 6 if loops == (6,) else 5, ACTIVATION // 2
@@ -129,8 +150,9 @@ def test_a_state_that_is_shifted_twice_has_its_copy_named_as_one_and_not_as_bubb
 )
 def test_copies_of_a_shift_that_only_busy_ticks_make_have_no_bubble(times, payload, inherent):
     """Unrolled, by hand: two or three shifts in each of 4 ticks, or both as one; a fifth tick sends nothing."""
-    each = [collective(MESH, "collective-permute", "pp", "pipeline.shift", payload, pairs=FORWARD)
-            for _ in range(times)]  # fmt: skip
+    each = [
+        collective(MESH, "collective-permute", "pp", "pipeline.shift", payload, pairs=FORWARD) for _ in range(times)
+    ]
     judgement = judge_rows(each, case_rows())
     sent = times * payload // 2
     assert sum(v.inherent_bytes for v in judgement.verdicts) == inherent * ACTIVATION // 2
@@ -140,8 +162,10 @@ def test_copies_of_a_shift_that_only_busy_ticks_make_have_no_bubble(times, paylo
 def test_two_gathers_of_one_sampling_are_no_two_ticks():
     # m = 1, pp = 2: two ticks.  The winners' ids and values come as two gathers, once each.
     contract = case_rows("tp4pp2", microbatches=1)
-    rows = [collective(MESH, "all-gather", "tp", "sample", 128, dtype="s32"),
-            collective(MESH, "all-gather", "tp", "sample", 64)]  # fmt: skip
+    rows = [
+        collective(MESH, "all-gather", "tp", "sample", 128, dtype="s32"),
+        collective(MESH, "all-gather", "tp", "sample", 64),
+    ]
     judgement = judge_rows(rows, contract)
     assert [split(v) for v in judgement.verdicts] == [(48, {"replicated": 48}), (24, {"replicated": 24})]
 
@@ -153,8 +177,10 @@ def test_float32_on_the_wire_is_twice_what_bfloat16_needs():
 
 
 def test_ids_do_not_serve_a_row_of_floats_nor_floats_a_row_of_ids():
-    rows = [collective(MESH, "all-reduce", "tp", "layer.mlp.down", 1 << 20, dtype="s32", loops=LAYERS),
-            collective(MESH, "collective-permute", "pp", "pipeline.collect", 1 << 20, pairs=FORWARD)]  # fmt: skip
+    rows = [
+        collective(MESH, "all-reduce", "tp", "layer.mlp.down", 1 << 20, dtype="s32", loops=LAYERS),
+        collective(MESH, "collective-permute", "pp", "pipeline.collect", 1 << 20, pairs=FORWARD),
+    ]
     judgement = judge_rows(rows, case_rows())
     assert [list(v.causes) for v in judgement.verdicts] == [["activation-gather"], ["layout-change"]]
 
@@ -189,8 +215,17 @@ def test_a_masked_sum_serves_a_permute_as_far_as_the_permute_goes():
 
 
 def test_a_windowed_scatter_fills_its_row_and_the_hops_beyond_are_named():
-    contract = [ContractRow(scope="layer.mlp.down", kind="reduce-scatter", axes="tp", executions=1,
-                            payload_bytes=4096, wire_bytes=3072, step_wire_bytes=3072)]  # fmt: skip
+    contract = [
+        ContractRow(
+            scope="layer.mlp.down",
+            kind="reduce-scatter",
+            axes="tp",
+            executions=1,
+            payload_bytes=4096,
+            wire_bytes=3072,
+            step_wire_bytes=3072,
+        )
+    ]
     ring = [(d, d // 4 * 4 + (d + 1) % 4) for d in range(8)]
     hop = {"form": "windowed-einsum", "pairs": ring}
     rows = [
@@ -203,32 +238,74 @@ def test_a_windowed_scatter_fills_its_row_and_the_hops_beyond_are_named():
 
 def test_hops_beyond_the_scatter_do_not_fill_the_half_that_a_gather_completes():
     """Of four devices, where a scatter is three hops and the compiler makes five: the gather is no surplus."""
-    contract = [ContractRow(scope="layer.mlp.down", kind="all-reduce", axes="tp", executions=1,
-                            payload_bytes=4096, wire_bytes=6144, step_wire_bytes=6144)]  # fmt: skip
+    contract = [
+        ContractRow(
+            scope="layer.mlp.down",
+            kind="all-reduce",
+            axes="tp",
+            executions=1,
+            payload_bytes=4096,
+            wire_bytes=6144,
+            step_wire_bytes=6144,
+        )
+    ]
     ring = [(d, d // 4 * 4 + (d + 1) % 4) for d in range(8)]
-    rows = [collective(MESH, "collective-permute", "tp", "layer.mlp.down", 1024, form="windowed-einsum", pairs=ring,
-                       name=f"hop.{number}") for number in range(5)]  # fmt: skip
+    rows = [
+        collective(
+            MESH,
+            "collective-permute",
+            "tp",
+            "layer.mlp.down",
+            1024,
+            form="windowed-einsum",
+            pairs=ring,
+            name=f"hop.{number}",
+        )
+        for number in range(5)
+    ]
     rows += [collective(MESH, "all-gather", "tp", "layer.attention.qkv", 4096, scattered_by=("hop.4",))]
     splits = [split(v) for v in judge_rows(rows, contract).verdicts]
     assert splits == [(1024, {})] * 3 + [(0, {"windowed-einsum": 1024})] * 2 + [(3072, {})]
 
 
 def test_padding_is_what_rounding_up_to_the_shards_added():
-    contract = [ContractRow(scope="head", kind="all-gather", axes="tp", executions=1, payload_bytes=20, wire_bytes=15,
-                            step_wire_bytes=15, dims=((10, 4),))]  # fmt: skip
+    contract = [
+        ContractRow(
+            scope="head",
+            kind="all-gather",
+            axes="tp",
+            executions=1,
+            payload_bytes=20,
+            wire_bytes=15,
+            step_wire_bytes=15,
+            dims=((10, 4),),
+        )
+    ]
     row = collective(MESH, "all-gather", "tp", "head", operands=[operand(24, scope="head", shape=(12,))])
     assert split(judge_rows([row], contract).verdicts[0]) == (15, {"padding": 3})
 
 
 def combine_row(executions):
     """A sum of [4, 8] of bf16 over tp4: 64 bytes, 96 on the wire."""
-    return ContractRow(scope="layer.moe.combine", kind="all-reduce", axes="tp", executions=executions,
-                       payload_bytes=64, wire_bytes=96, step_wire_bytes=96 * executions)  # fmt: skip
+    return ContractRow(
+        scope="layer.moe.combine",
+        kind="all-reduce",
+        axes="tp",
+        executions=executions,
+        payload_bytes=64,
+        wire_bytes=96,
+        step_wire_bytes=96 * executions,
+    )
 
 
 def outputs_of(parts):
-    return collective(MESH, "all-reduce", "tp", "layer.moe.combine",
-                      operands=[operand(64 * parts, scope="layer.moe.combine", shape=(parts, 8, 4))])  # fmt: skip
+    return collective(
+        MESH,
+        "all-reduce",
+        "tp",
+        "layer.moe.combine",
+        operands=[operand(64 * parts, scope="layer.moe.combine", shape=(parts, 8, 4))],
+    )
 
 
 def test_experts_that_are_summed_one_by_one_serve_as_much_as_their_combined_output():
@@ -284,8 +361,17 @@ def test_what_serves_nothing_has_the_first_cause_that_holds(row, cause):
 
 
 def test_a_gathered_weight_serves_nothing_even_in_the_right_place():
-    contract = [ContractRow(scope="layer.mlp.up", kind="all-gather", axes="tp", executions=1, payload_bytes=1024,
-                            wire_bytes=768, step_wire_bytes=768)]  # fmt: skip
+    contract = [
+        ContractRow(
+            scope="layer.mlp.up",
+            kind="all-gather",
+            axes="tp",
+            executions=1,
+            payload_bytes=1024,
+            wire_bytes=768,
+            step_wire_bytes=768,
+        )
+    ]
     row = collective(MESH, "all-gather", "tp", "layer.mlp.up", 1024, parameters=(3,))
     assert judge_rows([row], contract, roles=roles(weight=(3,))).verdicts[0].causes == {"weight-gather": 768}
 
@@ -301,8 +387,12 @@ def test_a_combined_collective_is_judged_operand_by_operand():
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 1, 0, 2), (2, 3, 1, 0)])
 def test_causes_stand_in_the_order_of_the_operands_in_every_process(order):
     causes = ["weight-gather", "cache-gather", "logits-gather", "activation-gather"]
-    parts = [operand(2**20, scope="norm", parameters=(3,)), operand(2**20, scope="norm", parameters=(5,)),
-             operand(2 * 128256, scope="head"), operand(2**20, scope="norm")]  # fmt: skip
+    parts = [
+        operand(2**20, scope="norm", parameters=(3,)),
+        operand(2**20, scope="norm", parameters=(5,)),
+        operand(2 * 128256, scope="head"),
+        operand(2**20, scope="norm"),
+    ]
     row = collective(MESH, "all-gather", "tp", "norm", operands=[parts[number] for number in order])
     verdict = judge_rows([row], case_rows(), roles=roles(weight=(3,), cache=(5,))).verdicts[0]
     assert list(verdict.causes) == [causes[number] for number in order]
@@ -319,8 +409,10 @@ def test_unknown_executions_are_in_no_total_and_what_they_serve_is_not_missing()
 
 def test_a_stray_gather_before_the_layer_s_own_all_reduce_does_not_take_its_place():
     payload = 64 * 2**20
-    rows = [collective("tp8", "all-gather", "tp", "layer.mlp.down", payload, loops=(32,)),
-            collective("tp8", "all-reduce", "tp", "layer.mlp.down", payload, loops=(32,))]  # fmt: skip
+    rows = [
+        collective("tp8", "all-gather", "tp", "layer.mlp.down", payload, loops=(32,)),
+        collective("tp8", "all-reduce", "tp", "layer.mlp.down", payload, loops=(32,)),
+    ]
     judgement = judge_rows(rows, case_rows("tp8"), mesh="tp8")
     assert [split(v) for v in judgement.verdicts] == [(0, {"replicated": 32 * 56 * 2**20}), (32 * 112 * 2**20, {})]
 
@@ -336,16 +428,28 @@ def test_whole_logits_serve_nothing_where_the_winners_would_do():
 def test_a_sum_of_parts_that_are_zero_elsewhere_serves_a_gather_as_far_as_the_gather_goes():
     # One sequence: the compiler sums the shards' winners, 8 · 4 bytes of ids: 2 · 7/8 of them where a gather sends 7/8.
     contract = case_rows("tp8", batch=1)
-    rows = [collective("tp8", "all-reduce", "tp", "sample", 32, dtype="s32", zero_elsewhere=True),
-            collective("tp8", "all-reduce", "tp", "sample", 16, zero_elsewhere=True)]  # fmt: skip
+    rows = [
+        collective("tp8", "all-reduce", "tp", "sample", 32, dtype="s32", zero_elsewhere=True),
+        collective("tp8", "all-reduce", "tp", "sample", 16, zero_elsewhere=True),
+    ]
     judgement = judge_rows(rows, contract, mesh="tp8")
     assert sum(v.inherent_bytes for v in judgement.verdicts) == 42 == contract[-1].step_wire_bytes
     assert sum(v.causes.get("replicated", 0) for v in judgement.verdicts) == 42
 
 
 def test_rows_written_by_hand_judge_any_program():
-    contract = [ContractRow(scope="norm", kind="collective-broadcast", axes="rows", executions=1, payload_bytes=100,
-                            wire_bytes=50, step_wire_bytes=50, carries=INTEGERS)]  # fmt: skip
+    contract = [
+        ContractRow(
+            scope="norm",
+            kind="collective-broadcast",
+            axes="rows",
+            executions=1,
+            payload_bytes=100,
+            wire_bytes=50,
+            step_wire_bytes=50,
+            carries=INTEGERS,
+        )
+    ]
     row = collective("dp2", "collective-broadcast", "dp", "norm", 100, dtype="s32")
     named = type(row)(**{slot: getattr(row, slot) for slot in row.__slots__} | {"axes": "rows"})
     assert judge([named], contract, axes={"rows": 2}).verdicts[0].inherent_bytes == 50
@@ -353,8 +457,17 @@ def test_rows_written_by_hand_judge_any_program():
 
 def test_thirds_of_a_byte_are_rounded_once_and_conserved():
     # 100 bytes over 3 devices: 2·2/3·100 = 133.3 a device; float32 where bfloat16 would do: half of it.
-    contract = [ContractRow(scope="norm", kind="all-reduce", axes="tp", executions=1, payload_bytes=50, wire_bytes=67,
-                            step_wire_bytes=67)]  # fmt: skip
+    contract = [
+        ContractRow(
+            scope="norm",
+            kind="all-reduce",
+            axes="tp",
+            executions=1,
+            payload_bytes=50,
+            wire_bytes=67,
+            step_wire_bytes=67,
+        )
+    ]
     row = collective("tp3", "all-reduce", "tp", "norm", 100, dtype="f32")
     assert row.device_bytes[0] == Fraction(400, 3)
     assert split(judge_rows([row], contract, mesh="tp3").verdicts[0]) == (67, {"dtype": 66})

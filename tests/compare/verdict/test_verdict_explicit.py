@@ -24,8 +24,18 @@ def sends(mesh, axis, source, target):
 def test_permutes_from_one_rank_to_each_other_are_its_broadcast():
     # cp4tp2, 8 sequences: 32 bytes of ids from one rank of four, three times: 3/4 of 32
     contract = contract_of("cp4tp2", "pipeline.collect", "collective-broadcast")
-    rows = [collective("cp4tp2", "collective-permute", "cp", "pipeline.collect", 32, dtype="s32",
-                       pairs=sends("cp4tp2", "cp", 3, rank)) for rank in range(3)]  # fmt: skip
+    rows = [
+        collective(
+            "cp4tp2",
+            "collective-permute",
+            "cp",
+            "pipeline.collect",
+            32,
+            dtype="s32",
+            pairs=sends("cp4tp2", "cp", 3, rank),
+        )
+        for rank in range(3)
+    ]
     judgement = judge_rows(rows, contract, mesh="cp4tp2")
     assert [split(v) for v in judgement.verdicts] == [(8, {})] * 3
     assert judgement.served_bytes == (24,)
@@ -41,8 +51,10 @@ def test_a_permute_in_which_all_ranks_send_is_no_broadcast():
 def test_the_shard_that_has_the_last_tokens_may_send_them_instead_of_a_gather():
     # tp8+sp: 8·4096·2 bytes from one shard of eight, seven times
     contract = contract_of("tp8+sp", "head", "all-gather")
-    rows = [collective("tp8", "collective-permute", "tp", "head", 65_536, pairs=sends("tp8", "tp", 7, shard))
-            for shard in range(7)]  # fmt: skip
+    rows = [
+        collective("tp8", "collective-permute", "tp", "head", 65_536, pairs=sends("tp8", "tp", 7, shard))
+        for shard in range(7)
+    ]
     judgement = judge_rows(rows, contract, mesh="tp8")
     assert [split(v) for v in judgement.verdicts] == [(8192, {})] * 7
     assert judgement.served_bytes == (contract[0].step_wire_bytes,) == (57_344,)
@@ -66,8 +78,19 @@ def test_an_exchange_that_adds_nothing_up_is_no_sum(mesh, kind):
 
 def exchange(payload, *, members=range(1, 8), **uses):
     """Permutes from each shard of eight to others, in each of 32 layers."""
-    return [collective("tp8", "collective-permute", "tp", "layer.mlp.down", payload, loops=(32,),
-                       pairs=[(at, (at + far) % 8) for at in range(8)], **uses) for far in members]  # fmt: skip
+    return [
+        collective(
+            "tp8",
+            "collective-permute",
+            "tp",
+            "layer.mlp.down",
+            payload,
+            loops=(32,),
+            pairs=[(at, (at + far) % 8) for at in range(8)],
+            **uses,
+        )
+        for far in members
+    ]
 
 
 def test_permutes_of_partial_sums_from_each_to_each_other_are_a_scatter():
@@ -105,8 +128,10 @@ def test_other_permutes_are_no_scatter(rows):
 def test_an_exchange_of_all_partial_sums_and_a_gather_are_an_all_reduce():
     # 7/8 of 8·4096·2 travel twice in each of 32 layers, as in the all-reduce that the plan asks for
     contract = contract_of("tp8", "layer.mlp.down", "all-reduce", phase="decode")
-    rows = [collective("tp8", kind, "tp", "layer.mlp.down", 65_536, loops=(32,), added_up=kind == "all-to-all")
-            for kind in ("all-to-all", "all-gather")]  # fmt: skip
+    rows = [
+        collective("tp8", kind, "tp", "layer.mlp.down", 65_536, loops=(32,), added_up=kind == "all-to-all")
+        for kind in ("all-to-all", "all-gather")
+    ]
     judgement = judge_rows(rows, contract, mesh="tp8")
     assert [split(v) for v in judgement.verdicts] == [(32 * 57_344, {})] * 2
     assert judgement.served_bytes == (contract[0].step_wire_bytes,) == (32 * 114_688,)

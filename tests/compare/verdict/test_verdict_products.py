@@ -22,8 +22,11 @@ def place(contract, scope, kind):
 
 def around(mesh):
     """The pairs of a ring over cp: each rank to the next."""
-    return [(group[at], group[(at + 1) % len(group)])
-            for group in MeshSpec.parse(mesh).groups("cp") for at in range(len(group))]  # fmt: skip
+    return [
+        (group[at], group[(at + 1) % len(group)])
+        for group in MeshSpec.parse(mesh).groups("cp")
+        for at in range(len(group))
+    ]
 
 
 # cp4tp2: the keys of a rank are 2048 tokens · 4 heads · 128 · 2 = 2 MiB, its values too; three hops, 32 layers: 384 MiB
@@ -76,8 +79,11 @@ def test_the_hop_too_many_of_an_unrolled_ring_is_its_wrap():
 
 def test_keys_that_are_sent_twice_close_no_ring():
     """Keys, values and the keys once more, three hops each, unrolled; in a loop of three trips, which a ring needs."""
-    unrolled = [collective("cp4tp2", *CORE, 2 * MIB, executions=32, earlier_hops=hop, **RING)
-                for hop in range(3) for _ in range(3)]  # fmt: skip
+    unrolled = [
+        collective("cp4tp2", *CORE, 2 * MIB, executions=32, earlier_hops=hop, **RING)
+        for hop in range(3)
+        for _ in range(3)
+    ]
     looped = [
         collective("cp4tp2", *CORE, 2 * MIB, loops=(32, 3), earlier_hops=None, name=f"cp.{n}", **RING) for n in range(3)
     ]
@@ -125,8 +131,10 @@ def test_maximum_sum_and_output_of_a_split_cache_fill_the_row_of_their_merge():
     contract = rows_of("cp4tp2", phases=("decode",))
     heads = 8 * 16  # tokens · heads of a shard
     numbers = [1, 1, 128]
-    rows = [collective("cp4tp2", "all-reduce", "cp", "layer.attention.core", heads * n * 4, loops=(32,), dtype="f32")
-            for n in numbers]  # fmt: skip
+    rows = [
+        collective("cp4tp2", "all-reduce", "cp", "layer.attention.core", heads * n * 4, loops=(32,), dtype="f32")
+        for n in numbers
+    ]
     judgement = judge_rows(rows, contract, mesh="cp4tp2")
     assert [split(v) for v in judgement.verdicts] == [(heads * n * 6 * 32, {}) for n in numbers]
     assert judgement.served_bytes[0] == 3_194_880
@@ -155,8 +163,10 @@ def test_a_masked_sum_of_ids_serves_a_broadcast():
 
 def test_ids_that_are_chosen_on_every_rank_are_chosen_three_times_too_often():
     contract = rows_of("cp4tp2")
-    rows = [collective("cp4tp2", "all-gather", "tp", "sample", 2 * 8 * 4, dtype="s32"),
-            collective("cp4tp2", "all-gather", "tp", "sample", 2 * 8 * 2)]  # fmt: skip
+    rows = [
+        collective("cp4tp2", "all-gather", "tp", "sample", 2 * 8 * 4, dtype="s32"),
+        collective("cp4tp2", "all-gather", "tp", "sample", 2 * 8 * 2),
+    ]
     splits = [split(v) for v in judge_rows(rows, contract, mesh="cp4tp2").verdicts]
     assert splits == [(8, {"replicated": 24}), (4, {"replicated": 12})]
 
@@ -164,9 +174,11 @@ def test_ids_that_are_chosen_on_every_rank_are_chosen_three_times_too_often():
 # tp2ep4 of Mixtral: 40 MiB to the experts, 30 of them on the wire, and back; 16 MiB of tokens summed over tp
 def test_experts_are_sent_their_tokens_and_the_tokens_are_summed():
     contract = rows_of("tp2ep4", **MIXTRAL)
-    rows = [collective("tp2ep4", "all-to-all", "ep", "layer.moe.dispatch", 40 * MIB, loops=(32,)),
-            collective("tp2ep4", "all-to-all", "ep", "layer.moe.combine", 40 * MIB, loops=(32,)),
-            collective("tp2ep4", "all-reduce", "tp", "layer.moe.combine", 16 * MIB, loops=(32,))]  # fmt: skip
+    rows = [
+        collective("tp2ep4", "all-to-all", "ep", "layer.moe.dispatch", 40 * MIB, loops=(32,)),
+        collective("tp2ep4", "all-to-all", "ep", "layer.moe.combine", 40 * MIB, loops=(32,)),
+        collective("tp2ep4", "all-reduce", "tp", "layer.moe.combine", 16 * MIB, loops=(32,)),
+    ]
     judgement = judge_rows(rows, contract, mesh="tp2ep4")
     assert [split(v) for v in judgement.verdicts] == [(960 * MIB, {}), (960 * MIB, {}), (512 * MIB, {})]
     assert [judgement.served_bytes[at] for at in (1, 2, 3)] == [960 * MIB, 960 * MIB, 512 * MIB]
@@ -187,8 +199,10 @@ def test_sums_of_the_experts_slots_are_more_than_sums_of_tokens():
 def test_tokens_gathered_for_the_experts_and_scattered_back_serve_the_exchange():
     contract = rows_of("dp2ep4", **MIXTRAL)
     # dp2ep4: 15 MiB of 20 are asked.  A device has 1024 tokens, 8 MiB; gathered over ep 32 MiB, 3/4 of it sent: 24 MiB
-    rows = [collective("dp2ep4", "all-gather", "ep", "layer.moe.dispatch", 32 * MIB, loops=(32,)),
-            collective("dp2ep4", "reduce-scatter", "ep", "layer.moe.combine", 32 * MIB, loops=(32,))]  # fmt: skip
+    rows = [
+        collective("dp2ep4", "all-gather", "ep", "layer.moe.dispatch", 32 * MIB, loops=(32,)),
+        collective("dp2ep4", "reduce-scatter", "ep", "layer.moe.combine", 32 * MIB, loops=(32,)),
+    ]
     judgement = judge_rows(rows, contract, mesh="dp2ep4")
     assert [split(v) for v in judgement.verdicts] == [(480 * MIB, {"replicated": 288 * MIB})] * 2
 
@@ -197,19 +211,24 @@ def test_a_gathered_expert_is_a_gathered_weight():
     contract = rows_of("dp2ep4", **MIXTRAL)
     row = collective("dp2ep4", "all-gather", "ep", "layer.moe.dispatch", MIB, parameters=(7,))
     assert split(judge_rows([row], contract, mesh="dp2ep4", roles={7: "weight"}).verdicts[0])[1] == {
-        "weight-gather": 3 * MIB // 4}  # fmt: skip
+        "weight-gather": 3 * MIB // 4
+    }
 
 
 def test_an_exchange_inside_the_experts_serves_nothing():
     row = collective("dp2ep4", "all-to-all", "ep", "layer.moe.experts", 4 * MIB, loops=(32,))
     assert split(judge_rows([row], rows_of("dp2ep4", **MIXTRAL), mesh="dp2ep4").verdicts[0]) == (
-        0, {"layout-change": 96 * MIB})  # fmt: skip
+        0,
+        {"layout-change": 96 * MIB},
+    )
 
 
 def test_a_stream_that_is_summed_whole_is_twice_what_a_scatter_sends():
     contract = rows_of("tp8+sp")
-    rows = [collective("tp8", "all-reduce", "tp", "layer.mlp.down", 64 * MIB, loops=(32,)),
-            collective("tp8", "all-gather", "tp", "layer.mlp.up", 64 * MIB, loops=(32,))]  # fmt: skip
+    rows = [
+        collective("tp8", "all-reduce", "tp", "layer.mlp.down", 64 * MIB, loops=(32,)),
+        collective("tp8", "all-gather", "tp", "layer.mlp.up", 64 * MIB, loops=(32,)),
+    ]
     judgement = judge_rows(rows, contract, mesh="tp8")
     assert [split(v) for v in judgement.verdicts] == [(1792 * MIB, {"replicated": 1792 * MIB}), (1792 * MIB, {})]
 
@@ -232,8 +251,9 @@ def test_a_gather_of_everyone_s_ids_serves_a_broadcast_with_one_s():
 def test_the_last_tokens_are_made_whole_at_the_head_and_logits_are_not():
     contract = rows_of("tp8+sp")
     tokens = collective("tp8", "all-reduce", "tp", "head", 65_536, zero_elsewhere=True)
-    logits = collective("tp8", "all-gather", "tp", "head",
-                        operands=[operand(8 * 128_256 * 2, scope="head", shape=(8, 128_256))])  # fmt: skip
+    logits = collective(
+        "tp8", "all-gather", "tp", "head", operands=[operand(8 * 128_256 * 2, scope="head", shape=(8, 128_256))]
+    )
     judgement = judge_rows([tokens, logits], contract, mesh="tp8")
     assert split(judgement.verdicts[0]) == (57_344, {"replicated": 57_344})
     assert split(judgement.verdicts[1]) == (0, {"logits-gather": 8 * 128_256 * 2 * 7 // 8})
@@ -247,8 +267,9 @@ def test_hidden_states_whose_merged_dims_are_as_large_as_a_vocabulary_are_no_log
 
 
 def test_a_whole_prompt_at_the_head_is_more_of_what_the_head_asks():
-    row = collective("tp8", "all-gather", "tp", "head", operands=[
-        operand(64 * MIB, scope="head", shape=(8, 1024, 4096))])  # fmt: skip
+    row = collective(
+        "tp8", "all-gather", "tp", "head", operands=[operand(64 * MIB, scope="head", shape=(8, 1024, 4096))]
+    )
     assert split(judge_rows([row], rows_of("tp8+sp"), mesh="tp8").verdicts[0]) == (57_344, {"other": 56 * MIB - 57_344})
 
 
@@ -262,8 +283,10 @@ def test_outside_of_the_loop_of_ticks_nothing_is_a_tick_s():
     contract = rows_of("tp4pp2+sp")
     ring = [(d, d // 4 * 4 + (d + 1) % 4) for d in range(8)]
     hop = {"form": "windowed-einsum", "pairs": ring}
-    rows = [shift_of("tp4pp2", 4 * MIB, loops=(5,)),
-            *[collective("tp4pp2", "collective-permute", "tp", "head", 16_384, **hop) for _ in range(5)]]  # fmt: skip
+    rows = [
+        shift_of("tp4pp2", 4 * MIB, loops=(5,)),
+        *[collective("tp4pp2", "collective-permute", "tp", "head", 16_384, **hop) for _ in range(5)],
+    ]
     shift, *hops = (split(v) for v in judge_rows(rows, contract).verdicts)
     assert shift == (8 * MIB, {"bubble": 2 * MIB})
     # On one of two stages three hops of 16 KiB are asked, as a mean over all: 24 KiB; the other stage has as much again
@@ -281,8 +304,10 @@ def test_where_ticks_are_unrolled_a_loop_of_as_many_trips_is_of_something_else()
     chunk = 64 * MIB // 4
     ring = [(d, d // 4 * 4 + (d + 1) % 4) for d in range(8)]
     hop = {"form": "windowed-einsum", "pairs": ring}
-    layer = [collective("tp4pp2", "collective-permute", "tp", "layer.mlp.down", chunk, loops=(2,), **hop),
-             collective("tp4pp2", "collective-permute", "tp", "layer.mlp.down", chunk, **hop)]  # fmt: skip
+    layer = [
+        collective("tp4pp2", "collective-permute", "tp", "layer.mlp.down", chunk, loops=(2,), **hop),
+        collective("tp4pp2", "collective-permute", "tp", "layer.mlp.down", chunk, **hop),
+    ]
     rows = [*layer, *layer, shift_of("tp4pp2", 16 * MIB), *layer, *layer, shift_of("tp4pp2", 16 * MIB)]
     rows = [replace(row, name=f"{row.kind}.{at}") for at, row in enumerate(rows)]
     splits = [split(v) for v in judge_rows(rows, contract).verdicts]
@@ -294,8 +319,11 @@ def test_where_ticks_are_unrolled_a_loop_of_as_many_trips_is_of_something_else()
 def test_the_scatter_and_the_gather_of_one_sum_are_no_two_ticks():
     # m = 1, pp = 2: two ticks, unrolled; the embedding's sum comes once, as two: 64 MiB · 3/4 each, half on stage 0
     contract = rows_of("tp4pp2", microbatches=1)
-    rows = [collective("tp4pp2", "reduce-scatter", "tp", "embed", 64 * MIB),
-            collective("tp4pp2", "all-gather", "tp", "embed", 64 * MIB),
-            shift_of("tp4pp2", 64 * MIB), shift_of("tp4pp2", 64 * MIB)]  # fmt: skip
+    rows = [
+        collective("tp4pp2", "reduce-scatter", "tp", "embed", 64 * MIB),
+        collective("tp4pp2", "all-gather", "tp", "embed", 64 * MIB),
+        shift_of("tp4pp2", 64 * MIB),
+        shift_of("tp4pp2", 64 * MIB),
+    ]
     splits = [split(v) for v in judge_rows(rows, contract).verdicts]
     assert splits[:2] == [(24 * MIB, {"replicated": 24 * MIB})] * 2

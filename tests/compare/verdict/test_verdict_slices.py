@@ -28,9 +28,11 @@ def test_the_steps_of_a_sum_over_slices_fill_its_row_together():
     contract = rows_of("tp8")
     within, between = [(0, 1, 2, 3), (4, 5, 6, 7)], [(d, d + 4) for d in range(4)]
     where = {"loops": (32,), "part_of": "tp"}
-    rows = [collective("tp8", "reduce-scatter", "tp:sub", "layer.mlp.down", 64 * MIB, groups=within, **where),
-            collective("tp8", "all-reduce", "tp:sub", "layer.mlp.down", 16 * MIB, groups=between, **where),
-            collective("tp8", "all-gather", "tp:sub", "layer.mlp.down", 64 * MIB, groups=within, **where)]  # fmt: skip
+    rows = [
+        collective("tp8", "reduce-scatter", "tp:sub", "layer.mlp.down", 64 * MIB, groups=within, **where),
+        collective("tp8", "all-reduce", "tp:sub", "layer.mlp.down", 16 * MIB, groups=between, **where),
+        collective("tp8", "all-gather", "tp:sub", "layer.mlp.down", 64 * MIB, groups=within, **where),
+    ]
     judgement = judge(rows, contract, axes={"tp": 8})
     assert [split(v) for v in judgement.verdicts] == [(32 * 48 * MIB, {}), (32 * 16 * MIB, {}), (32 * 48 * MIB, {})]
     assert judgement.served_bytes[place(contract, "layer.mlp.down", "all-reduce")] == 32 * 112 * MIB
@@ -41,9 +43,11 @@ def test_the_gather_that_ends_a_sum_over_slices_is_too_much_where_a_scatter_woul
     contract = rows_of("tp8+sp")
     within, between = [(0, 1, 2, 3), (4, 5, 6, 7)], [(d, d + 4) for d in range(4)]
     where = {"loops": (32,), "part_of": "tp"}
-    rows = [collective("tp8", "reduce-scatter", "tp:sub", "layer.mlp.down", 64 * MIB, groups=within, **where),
-            collective("tp8", "all-reduce", "tp:sub", "layer.mlp.down", 16 * MIB, groups=between, **where),
-            collective("tp8", "all-gather", "tp:sub", "layer.mlp.down", 64 * MIB, groups=within, **where)]  # fmt: skip
+    rows = [
+        collective("tp8", "reduce-scatter", "tp:sub", "layer.mlp.down", 64 * MIB, groups=within, **where),
+        collective("tp8", "all-reduce", "tp:sub", "layer.mlp.down", 16 * MIB, groups=between, **where),
+        collective("tp8", "all-gather", "tp:sub", "layer.mlp.down", 64 * MIB, groups=within, **where),
+    ]
     splits = [split(v) for v in judge(rows, contract, axes={"tp": 8}).verdicts]
     assert splits == [
         (32 * 48 * MIB, {}),

@@ -29,12 +29,16 @@ def test_the_statistics_of_the_report(elements, dtype, reducer, sent):
     """Llama-3.2-1B, dp2tp4: of 4 tokens one number each, 16 times 3/2; the row is 16 times 3/2·4·2048·2 = 393,216."""
     contract = rows_of("dp2tp4", **LLAMA)
     options = {"mesh": "dp2tp4", "loops": (16,)}
-    rows = [total("tp", "layer.mlp.down", elements, dtype=dtype, reducer=reducer, **options),
-            total("tp", "layer.mlp.down", 4 * 2048, **options)]  # fmt: skip
+    rows = [
+        total("tp", "layer.mlp.down", elements, dtype=dtype, reducer=reducer, **options),
+        total("tp", "layer.mlp.down", 4 * 2048, **options),
+    ]
     for order in (rows, rows[::-1]):
         judged = judge_rows(order, contract, mesh="dp2tp4").verdicts
         assert {(row.collective.payload_bytes, *map(str, split(row))) for row in judged} == {
-            (rows[0].payload_bytes, "0", str({"activation-gather": sent})), (16_384, "393216", "{}")}  # fmt: skip
+            (rows[0].payload_bytes, "0", str({"activation-gather": sent})),
+            (16_384, "393216", "{}"),
+        }
 
 
 STATISTICS = [
@@ -45,14 +49,24 @@ STATISTICS = [
     ("tp8+sp", {}, "layer.mlp.up all-gather", ("all-gather", 64 * MIB, {"loops": (32,)}), 1024),
     ("tp8+sp", {}, "layer.attention.qkv all-gather", ("all-gather", 64 * MIB, {"loops": (32,)}), 1024),
     ("tp8+sp", {}, "head all-gather", ("all-gather", 65_536, {}), 8),
-    ("tp4pp2", {}, "pipeline.shift collective-permute",
-     (PERMUTE, 16 * MIB, {"loops": (5,), "pairs": [(d, d + 4) for d in range(4)]}), 2048),
+    (
+        "tp4pp2",
+        {},
+        "pipeline.shift collective-permute",
+        (PERMUTE, 16 * MIB, {"loops": (5,), "pairs": [(d, d + 4) for d in range(4)]}),
+        2048,
+    ),
     ("tp2ep4", MIXTRAL, "layer.moe.dispatch all-to-all", ("all-to-all", 40 * MIB, {"loops": (32,)}), 2048),
     ("tp2ep4", MIXTRAL, "layer.moe.combine all-to-all", ("all-to-all", 40 * MIB, {"loops": (32,)}), 2048),
     ("tp2ep4", MIXTRAL, "layer.moe.combine all-reduce", ("all-reduce", 16 * MIB, {"loops": (32,)}), 2048),
-    ("cp4tp2", {}, "layer.attention.core collective-permute",
-     (PERMUTE, 4 * MIB, {"loops": (32, 3), "pairs": around("cp4tp2")}), 2048),
-]  # fmt: skip
+    (
+        "cp4tp2",
+        {},
+        "layer.attention.core collective-permute",
+        (PERMUTE, 4 * MIB, {"loops": (32, 3), "pairs": around("cp4tp2")}),
+        2048,
+    ),
+]
 
 
 @pytest.mark.parametrize("reducer", ["maximum", "add"])
@@ -80,12 +94,14 @@ def test_the_merge_of_a_split_cache_has_a_maximum_and_two_sums_and_no_third():
     """cp4tp2, decode: 8 tokens · 16 heads.  A maximum over heads and positions has 8 elements, 32 times 3/2·8·4."""
     contract = rows_of("cp4tp2", phases=("decode",))
     words = {"mesh": "cp4tp2", "dtype": "f32", "loops": (32,)}
-    rows = [total("cp", "layer.attention.core", 8, reducer="maximum", **words),
-            total("cp", "layer.attention.core", 8, **words),
-            total("cp", "layer.attention.core", 128, reducer="minimum", **words),
-            total("cp", "layer.attention.core", 128, reducer="maximum", **words),
-            total("cp", "layer.attention.core", 128, **words),
-            total("cp", "layer.attention.core", 128 * 128, **words)]  # fmt: skip
+    rows = [
+        total("cp", "layer.attention.core", 8, reducer="maximum", **words),
+        total("cp", "layer.attention.core", 8, **words),
+        total("cp", "layer.attention.core", 128, reducer="minimum", **words),
+        total("cp", "layer.attention.core", 128, reducer="maximum", **words),
+        total("cp", "layer.attention.core", 128, **words),
+        total("cp", "layer.attention.core", 128 * 128, **words),
+    ]
     judgement = judge_rows(rows, contract, mesh="cp4tp2")
     assert [v.induced_bytes for v in judgement.verdicts] == [1536, 1536, 24_576, 0, 0, 0]
     assert judgement.served_bytes[0] == contract[0].step_wire_bytes == 3_194_880
@@ -97,13 +113,17 @@ def test_the_winner_may_be_chosen_by_a_maximum_and_the_rest_of_a_softmax_is_a_st
     Where the winners are gathered, the maximum is a statistic, too.
     """
     contract = rows_of("tp8")
-    rows = [total("tp", "sample", 8, mesh="tp8", reducer="maximum"),
-            total("tp", "sample", 8, mesh="tp8", reducer="minimum", dtype="s32"),
-            total("tp", "sample", 8, mesh="tp8")]  # fmt: skip
+    rows = [
+        total("tp", "sample", 8, mesh="tp8", reducer="maximum"),
+        total("tp", "sample", 8, mesh="tp8", reducer="minimum", dtype="s32"),
+        total("tp", "sample", 8, mesh="tp8"),
+    ]
     judged = judge_rows(rows, contract, mesh="tp8").verdicts
     assert [v.induced_bytes for v in judged] == [0, 0, 8 * 2 * 7 // 4]
-    gathers = [collective("tp8", "all-gather", "tp", "sample", 64 * size, dtype=dtype)
-               for size, dtype in ((2, "bf16"), (4, "s32"))]  # fmt: skip
+    gathers = [
+        collective("tp8", "all-gather", "tp", "sample", 64 * size, dtype=dtype)
+        for size, dtype in ((2, "bf16"), (4, "s32"))
+    ]
     judgement = judge_rows([rows[0], rows[2], *gathers], contract, mesh="tp8")
     assert [v.induced_bytes for v in judgement.verdicts] == [28, 28, 0, 0]
     assert judgement.served_bytes[-1] == 64 * 6 * 7 // 8
@@ -130,8 +150,9 @@ def test_halves_and_quarters_make_a_row_together():
     """Keys as two halves, which the rotation of positions makes, and values whole; and a statistic beside them."""
     contract = rows_of("cp4tp2")
     hop = {"loops": (32, 3), "pairs": around("cp4tp2")}
-    rows = [collective("cp4tp2", PERMUTE, "cp", "layer.attention.core", size, **hop)
-            for size in (MIB, MIB, 2 * MIB, 4096)]  # fmt: skip
+    rows = [
+        collective("cp4tp2", PERMUTE, "cp", "layer.attention.core", size, **hop) for size in (MIB, MIB, 2 * MIB, 4096)
+    ]
     judgement = judge_rows(rows, contract, mesh="cp4tp2")
     assert [v.induced_bytes for v in judgement.verdicts] == [0, 0, 0, 96 * 4096]
     assert judgement.served_bytes[0] == 384 * MIB
@@ -167,8 +188,10 @@ def exchange(*shifts):
     pairs = {
         shift: [(dp * 4 + at, dp * 4 + (at + shift) % 4) for dp in range(2) for at in range(4)] for shift in shifts
     }
-    return [collective("dp2ep4", PERMUTE, "ep", "layer.moe.dispatch", 5 * MIB, loops=(32,), pairs=pairs[shift])
-            for shift in shifts]  # fmt: skip
+    return [
+        collective("dp2ep4", PERMUTE, "ep", "layer.moe.dispatch", 5 * MIB, loops=(32,), pairs=pairs[shift])
+        for shift in shifts
+    ]
 
 
 def test_a_permute_to_each_other_member_is_an_exchange():
@@ -193,8 +216,17 @@ def test_the_permutes_of_a_windowed_einsum_are_an_exchange_as_they_come():
 
 
 def test_ids_in_place_of_an_exchange_whose_tokens_are_not_told_serve_nothing():
-    contract = [ContractRow(scope="moe", kind="all-to-all", axes="ep", executions=1, payload_bytes=4096,
-                            wire_bytes=3072, step_wire_bytes=3072)]  # fmt: skip
+    contract = [
+        ContractRow(
+            scope="moe",
+            kind="all-to-all",
+            axes="ep",
+            executions=1,
+            payload_bytes=4096,
+            wire_bytes=3072,
+            step_wire_bytes=3072,
+        )
+    ]
     rows = [total("ep", "moe", 1024, mesh="dp2ep4", dtype=dtype, kind="all-gather") for dtype in ("s32", "bf16")]
     judgement = judge_rows(rows, contract, mesh="dp2ep4")
     assert [v.inherent_bytes for v in judgement.verdicts] == [0, 1536]
@@ -216,8 +248,18 @@ def test_ids_and_masks_have_other_elements_than_the_numbers_of_a_sum(elements):
 
 
 def test_a_statistic_of_weights_is_no_gather_of_them():
-    contract = [ContractRow(scope="weights", kind="all-gather", axes="dp", executions=16, payload_bytes=4096,
-                            wire_bytes=2048, step_wire_bytes=16 * 2048, of_weights=True)]  # fmt: skip
+    contract = [
+        ContractRow(
+            scope="weights",
+            kind="all-gather",
+            axes="dp",
+            executions=16,
+            payload_bytes=4096,
+            wire_bytes=2048,
+            step_wire_bytes=16 * 2048,
+            of_weights=True,
+        )
+    ]
     row = total("dp", "layer.mlp.up", 4, mesh="dp2", reducer="maximum", parameters=(3,), loops=(16,))
     judgement = judge_rows([row], contract, mesh="dp2", roles={3: "weight"})
     assert split(judgement.verdicts[0]) == (0, {"weight-gather": 16 * 8})

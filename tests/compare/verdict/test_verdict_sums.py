@@ -28,8 +28,18 @@ def row(
     size = shape[0] * shape[1] * {"bf16": 2, "f32": 4}[dtype]
     part = operand(size, scope=scope, shape=shape, dtype=dtype, feeds_product=feeds)
     pairs = [(d, d // 4 * 4 + (d + 1) % 4) for d in range(8)] if kind == "collective-permute" else None
-    return collective(MESH, kind, "tp", scope, operands=[part], loops=loops, name=name, scattered_by=scattered_by,
-                      form=form, pairs=pairs)  # fmt: skip
+    return collective(
+        MESH,
+        kind,
+        "tp",
+        scope,
+        operands=[part],
+        loops=loops,
+        name=name,
+        scattered_by=scattered_by,
+        form=form,
+        pairs=pairs,
+    )
 
 
 def verdicts(*rows, **options):
@@ -126,8 +136,10 @@ def test_one_gather_completes_one_scatter():
 
 
 def test_a_gather_of_another_size_completes_nothing():
-    rows = [row("reduce-scatter", "layer.mlp.down", name="rs"),
-            row("all-gather", "layer.mlp.up", (T // 2, D), scattered_by=("rs",))]  # fmt: skip
+    rows = [
+        row("reduce-scatter", "layer.mlp.down", name="rs"),
+        row("all-gather", "layer.mlp.up", (T // 2, D), scattered_by=("rs",)),
+    ]
     judged, _ = verdicts(*rows)
     assert judged[1] == (0, {"activation-gather": HALF // 2})
 

@@ -12,8 +12,19 @@ from jax_impl.sharding.layout import Layout
 from meshes.case import Case
 from meshes.models import Model
 
-MODEL = Model(name="four", vocab=64, embed=8, ffn=0, layers=1, heads=2, kv_heads=2, head_dim=4, experts=4,
-              experts_per_token=2, expert_ffn=6)  # fmt: skip
+MODEL = Model(
+    name="four",
+    vocab=64,
+    embed=8,
+    ffn=0,
+    layers=1,
+    heads=2,
+    kv_heads=2,
+    head_dim=4,
+    experts=4,
+    experts_per_token=2,
+    expert_ffn=6,
+)
 
 
 def layout(mesh: str, *, seq: int, phase: str = "prefill", capacity: float | None = None) -> Layout:

@@ -58,8 +58,10 @@ def test_each_shard_is_read_once_and_nothing_else_is(mesh: str, folder: Path) ->
             weight.get_metadata("dims"), case=loaded_step.layout.case, mesh=loaded_step.layout.mesh
         )
         assert np.array_equal(array, right[name]), name
-        boxes = {tuple(side.indices(size)[:2] for side, size in zip(shard.index, array.shape, strict=True))
-                 for shard in array.addressable_shards}  # fmt: skip
+        boxes = {
+            tuple(side.indices(size)[:2] for side, size in zip(shard.index, array.shape, strict=True))
+            for shard in array.addressable_shards
+        }
         assert {box for each, box in reads if each == name} == boxes
 
 

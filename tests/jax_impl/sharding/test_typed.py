@@ -20,9 +20,12 @@ from meshes.process.random_inputs import draw_values
 
 PHASES = ("prefill", "decode")
 MESHES = (
-    ("dp2tp4", "tiny"), ("tp4pp2+sp", "tiny"), ("cp4tp2", "tiny"), ("dp2ep2tp2", "tiny-moe"),
+    ("dp2tp4", "tiny"),
+    ("tp4pp2+sp", "tiny"),
+    ("cp4tp2", "tiny"),
+    ("dp2ep2tp2", "tiny-moe"),
     ("pp2cp2tp2+sp", "tiny-moe"),
-)  # fmt: skip
+)
 
 
 def case(mesh: str, phase: str, *, model: str = "tiny", **words: Any) -> Case:
@@ -71,8 +74,9 @@ def test_the_type_of_each_array_is_what_the_table_says() -> None:
 @pytest.mark.parametrize(("mesh", "model"), MESHES)
 def test_its_logits_and_cache_are_those_of_pins(mesh: str, model: str, phase: str) -> None:
     """float32, on eight CPU devices."""
-    of_pins, of_types = (run(case(mesh, phase, model=model, batch=16, dtype="f32", style=style))
-                         for style in ("pinned", "typed"))  # fmt: skip
+    of_pins, of_types = (
+        run(case(mesh, phase, model=model, batch=16, dtype="f32", style=style)) for style in ("pinned", "typed")
+    )
     for one, other in zip(of_pins, of_types, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4 * np.abs(one).max())
     assert np.abs(of_pins[1]).max() > 0
@@ -87,10 +91,17 @@ def run(wanted: Case) -> list[np.ndarray[Any, Any]]:
     return [np.asarray(each) for each in jax.tree.leaves(run(*arguments))]
 
 
-@pytest.mark.parametrize("words", [
-    {"loop": "unrolled"}, {"variants": ("cache-index",)}, {"variants": ("cache-slice",)},
-    {"variants": ("cache-written",)}, {"variants": ("cache-written-index",)},
-], ids=lambda words: str(*words.values()))  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"loop": "unrolled"},
+        {"variants": ("cache-index",)},
+        {"variants": ("cache-slice",)},
+        {"variants": ("cache-written",)},
+        {"variants": ("cache-written-index",)},
+    ],
+    ids=lambda words: str(*words.values()),
+)
 def test_a_token_put_among_split_positions_without_a_mask_is_refused_in_one_line(words: dict[str, Any]) -> None:
     with pytest.raises(NotOfferedError, match=r"style typed is not offered in decode on mesh cp4tp2 .*cache-select$"):
         abstract_layout(case("cp4tp2", "decode", **words))

@@ -20,10 +20,19 @@ from meshes.models import Model
 State = dict[str, np.ndarray]
 
 WIDTHS: dict[str, Any] = {
-    "vocab_size": 40, "hidden_size": 24, "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 2,
-    "head_dim": 6, "intermediate_size": 16, "rms_norm_eps": 1e-5, "rope_theta": 10_000.0, "hidden_act": "silu",
-    "torch_dtype": "bfloat16", "max_position_embeddings": 128,
-}  # fmt: skip
+    "vocab_size": 40,
+    "hidden_size": 24,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "head_dim": 6,
+    "intermediate_size": 16,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 10_000.0,
+    "hidden_act": "silu",
+    "torch_dtype": "bfloat16",
+    "max_position_embeddings": 128,
+}
 
 CONFIGS: dict[str, dict[str, Any]] = {
     "llama": {},
@@ -31,9 +40,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "phi3": {},
     "mixtral": {"num_local_experts": 4, "num_experts_per_tok": 2},
     "qwen3_moe": {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8, "norm_topk_prob": True},
-    "qwen2_moe": {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8,
-                  "shared_expert_intermediate_size": 12},
-}  # fmt: skip
+    "qwen2_moe": {
+        "num_experts": 4,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 8,
+        "shared_expert_intermediate_size": 12,
+    },
+}
 
 
 def config_of(family: str, **changes: Any) -> dict[str, Any]:
@@ -58,13 +71,17 @@ def shapes_of(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
         if family == "phi3":
             shapes |= {f"{at}.self_attn.qkv_proj.weight": (wide + 2 * narrow, embed)}
         else:
-            shapes |= {f"{at}.self_attn.{name}_proj.weight": (rows, embed)
-                       for name, rows in (("q", wide), ("k", narrow), ("v", narrow))}  # fmt: skip
+            shapes |= {
+                f"{at}.self_attn.{name}_proj.weight": (rows, embed)
+                for name, rows in (("q", wide), ("k", narrow), ("v", narrow))
+            }
         if family.startswith("qwen3"):
             shapes |= {f"{at}.self_attn.{name}_norm.weight": (config["head_dim"],) for name in "qk"}
         if family == "qwen2_moe":
-            shapes |= {f"{at}.self_attn.{name}_proj.bias": (rows,)
-                       for name, rows in (("q", wide), ("k", narrow), ("v", narrow))}  # fmt: skip
+            shapes |= {
+                f"{at}.self_attn.{name}_proj.bias": (rows,)
+                for name, rows in (("q", wide), ("k", narrow), ("v", narrow))
+            }
         shapes |= _feed_forward(config, at)
     shapes |= {"model.norm.weight": (embed,)}
     if not config.get("tie_word_embeddings"):
@@ -94,8 +111,11 @@ def _feed_forward(config: dict[str, Any], at: str) -> dict[str, tuple[int, ...]]
 
 
 def _gated(at: str, ffn: int, embed: int) -> dict[str, tuple[int, ...]]:
-    return {f"{at}.gate_proj.weight": (ffn, embed), f"{at}.up_proj.weight": (ffn, embed),
-            f"{at}.down_proj.weight": (embed, ffn)}  # fmt: skip
+    return {
+        f"{at}.gate_proj.weight": (ffn, embed),
+        f"{at}.up_proj.weight": (ffn, embed),
+        f"{at}.down_proj.weight": (embed, ffn),
+    }
 
 
 def weights_of(config: dict[str, Any], state: State, case: Case) -> State:
@@ -158,8 +178,10 @@ def _feed_forward_weights(
         }
     spelled = {"gate": "gate_proj", "up": "up_proj", "down": "down_proj"}
     if family in ("llama", "qwen3"):
-        return {f"layers.mlp.{ours}": stacked(lambda at, theirs=theirs: state[f"{at}mlp.{theirs}.weight"].T)
-                for ours, theirs in spelled.items()}  # fmt: skip
+        return {
+            f"layers.mlp.{ours}": stacked(lambda at, theirs=theirs: state[f"{at}mlp.{theirs}.weight"].T)
+            for ours, theirs in spelled.items()
+        }
     room = "block_sparse_moe" if family == "mixtral" else "mlp"
     each = {"gate": "w1", "up": "w3", "down": "w2"} if family == "mixtral" else spelled
     tensors = {"layers.moe.router": stacked(lambda at: state[f"{at}{room}.gate.weight"].T)}

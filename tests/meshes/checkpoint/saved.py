@@ -10,9 +10,17 @@ import numpy as np
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-WIDTHS = {"vocab_size": 40, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
-          "num_key_value_heads": 2, "intermediate_size": 16, "pad_token_id": 0, "bos_token_id": 1,
-          "eos_token_id": 2}  # fmt: skip
+WIDTHS = {
+    "vocab_size": 40,
+    "hidden_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 16,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
 EXPERTS = {"num_experts_per_tok": 2, "moe_intermediate_size": 8, "num_experts": 4}
 FAMILIES = {
     "llama": {"tie_word_embeddings": True},

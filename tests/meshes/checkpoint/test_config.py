@@ -14,8 +14,13 @@ from meshes.models import MODELS, RopeScaling
 from meshes.process.errors import MeshError
 from tests.meshes.checkpoint.hub import CONFIGS, config_of
 
-LLAMA3_ROPE = {"factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
-               "original_max_position_embeddings": 8192, "rope_type": "llama3"}  # fmt: skip
+LLAMA3_ROPE = {
+    "factor": 8.0,
+    "high_freq_factor": 4.0,
+    "low_freq_factor": 1.0,
+    "original_max_position_embeddings": 8192,
+    "rope_type": "llama3",
+}
 
 LLAMA_8B: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"], "attention_bias": False, "attention_dropout": 0.0, "bos_token_id": 128000,
@@ -27,11 +32,24 @@ LLAMA_8B: dict[str, Any] = {
 }  # fmt: skip
 
 _QWEN3: dict[str, Any] = {
-    "attention_bias": False, "attention_dropout": 0.0, "bos_token_id": 151643, "eos_token_id": 151645, "head_dim": 128,
-    "hidden_act": "silu", "initializer_range": 0.02, "max_position_embeddings": 40960, "rms_norm_eps": 1e-06,
-    "rope_scaling": None, "rope_theta": 1000000, "sliding_window": None, "torch_dtype": "bfloat16",
-    "transformers_version": "4.51.0", "use_cache": True, "use_sliding_window": False, "vocab_size": 151936,
-}  # fmt: skip
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "bos_token_id": 151643,
+    "eos_token_id": 151645,
+    "head_dim": 128,
+    "hidden_act": "silu",
+    "initializer_range": 0.02,
+    "max_position_embeddings": 40960,
+    "rms_norm_eps": 1e-06,
+    "rope_scaling": None,
+    "rope_theta": 1000000,
+    "sliding_window": None,
+    "torch_dtype": "bfloat16",
+    "transformers_version": "4.51.0",
+    "use_cache": True,
+    "use_sliding_window": False,
+    "vocab_size": 151936,
+}
 
 PUBLISHED: dict[str, dict[str, Any]] = {
     "llama-3.1-8b": LLAMA_8B,
@@ -116,8 +134,11 @@ def test_a_config_that_transformers_5_saved_says_the_same(name: str) -> None:
 
 
 def test_what_a_config_leaves_out_is_what_transformers_takes() -> None:
-    config = {key: parsed for key, parsed in LLAMA_8B.items()
-              if key not in ("num_key_value_heads", "rope_theta", "rope_scaling", "tie_word_embeddings")}  # fmt: skip
+    config = {
+        key: parsed
+        for key, parsed in LLAMA_8B.items()
+        if key not in ("num_key_value_heads", "rope_theta", "rope_scaling", "tie_word_embeddings")
+    }
     parsed = model_of(config, name="some")
     assert (parsed.kv_heads, parsed.rope_theta, parsed.rope_scaling, parsed.tied) == (32, 10_000.0, None, False)
     assert parsed.head_dim == 128  # 4096 / 32
@@ -137,7 +158,7 @@ def test_older_spellings_of_the_rope_are_read() -> None:
 @pytest.mark.parametrize(
     ("family", "changes", "says"),
     [
-        ("llama", {"model_type": "gemma2"}, "model_type is \"gemma2\"; known are llama, qwen3, phi3, mixtral"),
+        ("llama", {"model_type": "gemma2"}, 'model_type is "gemma2"; known are llama, qwen3, phi3, mixtral'),
         ("llama", {"model_type": None}, "model_type is missing; known are llama"),
         ("llama", {"hidden_act": "gelu"}, "hidden_act is \"gelu\", which is not computed here; it must be 'silu'"),
         ("llama", {"attention_bias": True}, "attention_bias is true, which is not computed here; it must be false"),
@@ -147,9 +168,9 @@ def test_older_spellings_of_the_rope_are_read() -> None:
         ("qwen3", {"sliding_window": 64, "use_sliding_window": True}, "sliding_window is 64"),
         ("qwen3", {"layer_types": ["full_attention", "sliding_attention"]}, "layer_types is"),
         ("phi3", {"partial_rotary_factor": 0.75}, "partial_rotary_factor is 0.75"),
-        ("phi3", {"rope_scaling": {"type": "longrope", "short_factor": [1.0]}}, "rope_type is \"longrope\""),
-        ("llama", {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "rope_type is \"yarn\", which is not"),
-        ("llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "rope_type is \"linear\""),
+        ("phi3", {"rope_scaling": {"type": "longrope", "short_factor": [1.0]}}, 'rope_type is "longrope"'),
+        ("llama", {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, 'rope_type is "yarn", which is not'),
+        ("llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, 'rope_type is "linear"'),
         ("llama", {"rope_scaling": {**LLAMA3_ROPE, "attention_factor": 2.0}}, "'llama3' name attention_factor"),
         ("llama", {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, "low_freq_factor is missing"),
         ("llama", {"rope_parameters": {"full_attention": {"rope_theta": 1.0}}}, "one table for all layers"),
@@ -160,7 +181,7 @@ def test_older_spellings_of_the_rope_are_read() -> None:
         ("llama", {"quantization_config": {"quant_method": "fp8"}}, "quantization_config is {.*fp8.*}, which"),
         ("llama", {"attn_logit_softcapping": 50.0}, "unknown keys attn_logit_softcapping: what they change"),
         ("llama", {"hidden_size": None}, "hidden_size is missing; it must be a whole number from 1"),
-        ("llama", {"hidden_size": "24"}, "hidden_size is \"24\"; it must be a whole number"),
+        ("llama", {"hidden_size": "24"}, 'hidden_size is "24"; it must be a whole number'),
         ("llama", {"num_hidden_layers": 0}, "num_hidden_layers is 0; it must be a whole number from 1"),
         ("llama", {"rms_norm_eps": None}, "rms_norm_eps is missing; it must be a number above 0"),
         ("llama", {"head_dim": None, "num_attention_heads": 10}, "heads 10 does not divide hidden_size 24"),
@@ -169,7 +190,7 @@ def test_older_spellings_of_the_rope_are_read() -> None:
         ("mixtral", {"num_experts_per_tok": 5}, "num_experts_per_tok is 5, but there are 4 experts"),
         ("llama", {"num_key_value_heads": 3}, "num_key_value_heads is 3, which does not divide num_attention_heads 8"),
     ],
-)  # fmt: skip
+)
 def test_what_no_twin_computes_is_refused_by_name(family: str, changes: dict[str, Any], says: str) -> None:
     with pytest.raises(MeshError, match=says) as raised:
         model_of({**config_of(family), **changes}, name="some")
@@ -179,8 +200,9 @@ def test_what_no_twin_computes_is_refused_by_name(family: str, changes: dict[str
 @pytest.mark.parametrize("junk", [-1, 0, 1.5, True, "8", [1], {"a": 1}, float("nan")], ids=str)
 @pytest.mark.parametrize("family", CONFIGS)
 def test_no_value_of_any_key_is_worse_than_a_refusal(family: str, junk: Any) -> None:
-    config = config_of(family, sliding_window=None, layer_types=None, rope_scaling=None, mlp_only_layers=[],
-                      tie_word_embeddings=False)  # fmt: skip
+    config = config_of(
+        family, sliding_window=None, layer_types=None, rope_scaling=None, mlp_only_layers=[], tie_word_embeddings=False
+    )
     for key in config:
         with suppress(MeshError):
             model_of(config | {key: junk}, name="some")
@@ -188,8 +210,15 @@ def test_no_value_of_any_key_is_worse_than_a_refusal(family: str, junk: Any) -> 
 
 @pytest.mark.parametrize("family", CONFIGS)
 def test_what_is_switched_off_changes_nothing(family: str) -> None:
-    off = {"attention_bias": False, "mlp_bias": False, "sliding_window": None, "partial_rotary_factor": 1.0,
-           "quantization_config": None, "_name_or_path": "somewhere", "of_a_later_version": None}  # fmt: skip
+    off = {
+        "attention_bias": False,
+        "mlp_bias": False,
+        "sliding_window": None,
+        "partial_rotary_factor": 1.0,
+        "quantization_config": None,
+        "_name_or_path": "somewhere",
+        "of_a_later_version": None,
+    }
     assert model_of(config_of(family) | off, name="some") == model_of(config_of(family), name="some")
 
 

@@ -62,8 +62,9 @@ def test_what_was_written_is_whole(complete: Path) -> None:
         data = name.encode() * 9
         assert converted.check(name) == complete / "weights" / name
         assert weight.files == {
-            "_METADATA": (2, zlib.crc32(b"{}")), "ocdbt.process_0/d/numbers": (len(data), zlib.crc32(data)),
-        }  # fmt: skip
+            "_METADATA": (2, zlib.crc32(b"{}")),
+            "ocdbt.process_0/d/numbers": (len(data), zlib.crc32(data)),
+        }
 
 
 @pytest.mark.parametrize(
@@ -74,20 +75,30 @@ def test_what_was_written_is_whole(complete: Path) -> None:
         (lambda f: flip(f / DATA), rf"{UP}: .*numbers is not what was written; convert the checkpoint again"),
         (lambda f: shutil.rmtree(f / "weights" / UP), rf"cannot restore .*{UP}: _METADATA is missing"),
         (swap, rf"cannot restore .*{UP}: .*numbers has 135 bytes instead of 117"),
-        (lambda f: change(f / "config.json", lambda c: c.update(num_hidden_layers=2)),
-         r"converted.json tells of .* \[4, 1, .*\], and config.json of .* \[2, 1, .*\]; one of them was changed"),
-        (lambda f: change(f / "config.json", lambda c: c.update(tie_word_embeddings=True)),
-         r"converted.json tells of head.table \[24, 40\], and config.json of no head.table"),
-        (lambda f: change(f / "converted.json", lambda t: t["weights"].pop(UP)),
-         rf"tells of no {UP}, and config.json of {UP} \[4, 1, 24, 16\]"),
-        (lambda f: change(f / "converted.json", lambda t: t.update(weights={UP: [4, 1, 24, 16]})),
-         "converted.json is not the table .* it is cut, or of an earlier version: convert the checkpoint again"),
+        (
+            lambda f: change(f / "config.json", lambda c: c.update(num_hidden_layers=2)),
+            r"converted.json tells of .* \[4, 1, .*\], and config.json of .* \[2, 1, .*\]; one of them was changed",
+        ),
+        (
+            lambda f: change(f / "config.json", lambda c: c.update(tie_word_embeddings=True)),
+            r"converted.json tells of head.table \[24, 40\], and config.json of no head.table",
+        ),
+        (
+            lambda f: change(f / "converted.json", lambda t: t["weights"].pop(UP)),
+            rf"tells of no {UP}, and config.json of {UP} \[4, 1, 24, 16\]",
+        ),
+        (
+            lambda f: change(f / "converted.json", lambda t: t.update(weights={UP: [4, 1, 24, 16]})),
+            "converted.json is not the table .* it is cut, or of an earlier version: convert the checkpoint again",
+        ),
         (lambda f: (f / "converted.json").write_bytes((f / "converted.json").read_bytes()[:-9]), "it is cut, or of an"),
-        (lambda f: change(f / "converted.json", lambda t: t["weights"][UP]["files"].update({"d" * 3000: [1, 1]})),
-         f"{UP}: d+ … d+ is missing; convert"),
+        (
+            lambda f: change(f / "converted.json", lambda t: t["weights"][UP]["files"].update({"d" * 3000: [1, 1]})),
+            f"{UP}: d+ … d+ is missing; convert",
+        ),
         (lambda f: (f / "converted.json").unlink(), "is a conversion that was interrupted"),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_whole_is_told_in_one_line(
     damage: Callable[[Path], object], says: str, complete: Path, tmp_path: Path
 ) -> None:

@@ -10,8 +10,15 @@ from compare.contract.row import JudgeError
 from meshes.checkpoint import read_model, read_shapes
 from meshes.process.errors import MeshError
 
-SIZES = {"hidden_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 64,
-         "intermediate_size": 1024, "vocab_size": 32_000}  # fmt: skip
+SIZES = {
+    "hidden_size": 512,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 64,
+    "intermediate_size": 1024,
+    "vocab_size": 32_000,
+}
 EXPERTS = {"num_local_experts": 8, "num_experts_per_tok": 2}
 DENSE = ("mistral", "ministral", "qwen2", "smollm3", "granite", "gemma", "gemma2", "gemma3_text", "glm4")
 

@@ -65,8 +65,9 @@ def test_experts_may_be_stacked_as_transformers_keeps_them_in_memory(family: str
     stacked = {name: array for name, array in published.items() if ".experts." not in name and ".gate.w" not in name}
     for layer in range(4):
         at = f"model.layers.{layer}"
-        each = [{part: published[f"{at}.{room}.experts.{n}.{part}.weight"] for part in (gate, up, down)}
-                for n in range(4)]  # fmt: skip
+        each = [
+            {part: published[f"{at}.{room}.experts.{n}.{part}.weight"] for part in (gate, up, down)} for n in range(4)
+        ]
         stacked[f"{at}.mlp.gate.weight"] = published[f"{at}.{room}.gate.weight"]
         stacked[f"{at}.mlp.experts.gate_up_proj"] = np.stack(
             [np.concatenate([expert[gate], expert[up]]) for expert in each]
@@ -103,8 +104,11 @@ def test_a_projection_is_turned_and_its_heads_are_the_outer_digit() -> None:
 
 def test_numbers_are_read_in_the_dtype_of_the_case(tmp_path: Path) -> None:
     config = config_of("llama")
-    state = state_of(config) | {"model.norm.weight": np.array([1 + 2**-8, 1 + 3 * 2**-8, np.nan, np.inf, 1e30, 2**-130,
-                                                               -0.0, *range(17)], np.float32)}  # fmt: skip
+    state = state_of(config) | {
+        "model.norm.weight": np.array(
+            [1 + 2**-8, 1 + 3 * 2**-8, np.nan, np.inf, 1e30, 2**-130, -0.0, *range(17)], np.float32
+        )
+    }
     for kept, wanted in itertools.product(("f32", "bf16", "f16"), ("f32", "bf16")):
         with np.errstate(over="ignore"):
             folder = write(tmp_path / f"{kept}-{wanted}", config, state, dtype=kept)
@@ -115,14 +119,24 @@ def test_numbers_are_read_in_the_dtype_of_the_case(tmp_path: Path) -> None:
         spec = next(spec for spec in weights(case) if spec.name == "norm.scale")
         values = checkpoint.read(spec, (slice(None),), case)
         if wanted == "bf16":  # by ml_dtypes, which rounds as JAX does
-            assert np.array_equal(values.view(ml_dtypes.bfloat16).astype(np.float32),
-                                  right.astype(ml_dtypes.bfloat16).astype(np.float32), equal_nan=True)  # fmt: skip
+            assert np.array_equal(
+                values.view(ml_dtypes.bfloat16).astype(np.float32),
+                right.astype(ml_dtypes.bfloat16).astype(np.float32),
+                equal_nan=True,
+            )
         else:
             assert np.array_equal(values, right, equal_nan=True)
 
 
-LARGE = {"vocab_size": 64, "hidden_size": 2048, "intermediate_size": 16_384, "num_hidden_layers": 1,
-         "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128}  # fmt: skip
+LARGE = {
+    "vocab_size": 64,
+    "hidden_size": 2048,
+    "intermediate_size": 16_384,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts what the kernel says was read")

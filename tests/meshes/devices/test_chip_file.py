@@ -115,10 +115,17 @@ def own(base=V5E, **table):
 
 def figures(**rows):
     units = {
-        "link_bytes_per_s": "byte/s", "memory_bytes_per_s": "byte/s", "launch_s": "s", "cycle_factor": "×",
-        "matrix_flops_per_s": "FLOP/s", "clock_hz": "Hz", "bf16_flops": "FLOP/s", "hbm_reach": "of sheet",
-        "hbm_bytes": "byte", "dcn_bytes_per_s": "byte/s",
-    }  # fmt: skip
+        "link_bytes_per_s": "byte/s",
+        "memory_bytes_per_s": "byte/s",
+        "launch_s": "s",
+        "cycle_factor": "×",
+        "matrix_flops_per_s": "FLOP/s",
+        "clock_hz": "Hz",
+        "bf16_flops": "FLOP/s",
+        "hbm_reach": "of sheet",
+        "hbm_bytes": "byte",
+        "dcn_bytes_per_s": "byte/s",
+    }
     return {name: {"value": value, "unit": units[name]} for name, value in rows.items()}
 
 
@@ -242,7 +249,7 @@ WRONG = [
     ({"name": ""}, "name: a word, not ''"),
     ({"calibrated-on": 3}, "calibrated-on: a word, not 3"),
     ({"generation": "v6e"}, "generation: this file is of 'v6e', the chips are v5e"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("table", "words"), WRONG)

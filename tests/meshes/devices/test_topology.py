@@ -48,8 +48,19 @@ def test_a_side_closes_into_a_ring_by_the_rule_of_its_generation():
     assert v5p.wraps((2, 4, 4)) == (False, False, False)  # no full cube
 
 
-MESHES = ["tp8", "tp4pp2", "dp2tp4", "pp4tp2", "dp2pp2tp2", "tp8@v5p:2x2x2", "tp8@v4:2x2x1", "dp2tp8@2xv5e:2x4",
-          "dp16tp16", "tp8pp4@v5p:2x4x4", "dp4tp2@v6e:2x4"]  # fmt: skip
+MESHES = [
+    "tp8",
+    "tp4pp2",
+    "dp2tp4",
+    "pp4tp2",
+    "dp2pp2tp2",
+    "tp8@v5p:2x2x2",
+    "tp8@v4:2x2x1",
+    "dp2tp8@2xv5e:2x4",
+    "dp16tp16",
+    "tp8pp4@v5p:2x4x4",
+    "dp4tp2@v6e:2x4",
+]
 
 
 @pytest.mark.parametrize("name", MESHES)

@@ -16,8 +16,12 @@ def test_one_rank_keeps_every_position_at_its_own_place():
 def test_each_rank_keeps_its_part_at_the_head_of_its_part_of_the_cache():
     case = Case.read("cp4tp2", seq=32)  # 8 positions a rank, 128 places a rank
     positions = cache_positions(case).reshape(4, 128)
-    assert positions[:, :8].tolist() == [[0, 1, 2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 12, 13, 14, 15],
-                                     [16, 17, 18, 19, 20, 21, 22, 23], [24, 25, 26, 27, 28, 29, 30, 31]]  # fmt: skip
+    assert positions[:, :8].tolist() == [
+        [0, 1, 2, 3, 4, 5, 6, 7],
+        [8, 9, 10, 11, 12, 13, 14, 15],
+        [16, 17, 18, 19, 20, 21, 22, 23],
+        [24, 25, 26, 27, 28, 29, 30, 31],
+    ]
     assert (positions[:3, 8:] == NEVER).all()
     assert positions[3, 8:].tolist() == list(range(32, 32 + 120))  # the new ones
 

@@ -192,8 +192,13 @@ def test_a_wrong_option_is_one_line(words: list[str], capsys: pytest.CaptureFixt
 def test_json_says_what_was_read_and_what_was_chosen() -> None:
     answer = Answer(text=" b", tokens=(2,), prompt_tokens=(1,), case=case("tp8", num_tokens=1), seconds={"load": 1.5})
     assert json.loads(format_json(answer)) == {
-        "text": " b", "tokens": [2], "prompt_tokens": [1], "mesh": "tp8", "dtype": "bf16", "seconds": {"load": 1.5},
-    }  # fmt: skip
+        "text": " b",
+        "tokens": [2],
+        "prompt_tokens": [1],
+        "mesh": "tp8",
+        "dtype": "bf16",
+        "seconds": {"load": 1.5},
+    }
 
 
 def test_what_would_steer_a_terminal_is_written_out() -> None:

@@ -45,9 +45,11 @@ def operation_amounts(operation: Operation) -> tuple[str, ...]:
     """In the order of `AMOUNTS`."""
     moved = operation.payload_bytes if operation.role == COMMUNICATION else operation.memory_bytes
     return (
-        time_text(operation.time_ns), bytes_text(moved) if moved is not None else UNKNOWN,
-        flops_text(operation.matrix_flops), operation.bound or UNKNOWN,
-    )  # fmt: skip
+        time_text(operation.time_ns),
+        bytes_text(moved) if moved is not None else UNKNOWN,
+        flops_text(operation.matrix_flops),
+        operation.bound or UNKNOWN,
+    )
 
 
 def operation_place(operation: Operation) -> str:

@@ -27,9 +27,11 @@ def speed_section(report: Report) -> Section:
         for block in _phase(phase, group, members, axes=report.case.mesh.split_axes)
     ]
     return Section(
-        anchor="speed", title="step time and longest operations", link="longest operations",
+        anchor="speed",
+        title="step time and longest operations",
+        link="longest operations",
         blocks=(Details((Sentence(_LEAD, Tone.SOFT), *blocks)),) if blocks else (),
-    )  # fmt: skip
+    )
 
 
 def _phase(phase: str, group: str, members: Sequence[ProgramTiming], *, axes: Mapping[str, int]) -> Iterator[Block]:

@@ -35,8 +35,13 @@ ORDER = [0, 2, 4, 6, 7, 5, 3, 1]
 def python(*arguments: object) -> subprocess.CompletedProcess:
     return subprocess.run(
         [sys.executable, *map(str, arguments)],
-        cwd=ROOT, env=os.environ | QUIET, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=os.environ | QUIET,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -144,8 +149,9 @@ def test_sums_of_a_shard_map_which_have_one_channel_are_told_apart_over_slices(t
     assert found["op_names"] == {"lost": 2, "restored": 2}
     rows = collectives(read(hlo(tmp_path)), {"dp": 2, "tp": 4}, device_ids=found["device_ids"])
     assert [(row.kind, row.axes, row.scope, row.network) for row in rows] == [
-        ("all-reduce", "tp", "layer.attention.out", "ici"), ("all-reduce", "tp", "layer.mlp.down", "ici")
-    ]  # fmt: skip
+        ("all-reduce", "tp", "layer.attention.out", "ici"),
+        ("all-reduce", "tp", "layer.mlp.down", "ici"),
+    ]
     assert hlo(tmp_path).count("channel_id=1,") == 2  # the program itself is as it was written
 
 
@@ -154,7 +160,7 @@ GENERATIONS = [  # slice         x  y  z  cores
     ("v5p:2x2x2", (2, 2, 2, 1)),
     ("v6e:2x4", (2, 4, 1, 1)),
     ("tpu7x:2x2x1", (2, 2, 1, 2)),
-]  # fmt: skip
+]
 
 
 KNOWN = """

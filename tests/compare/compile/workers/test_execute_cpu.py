@@ -48,20 +48,33 @@ def row(name: str, role: str, dims: str, *shape: int) -> dict[str, Any]:
 ABOUT = {
     "arm": "toy",
     "phase": "decode",
-    "compile_options": {"num_replicas": 1, "num_partitions": 8, "use_spmd_partitioning": True,
-                        "use_shardy_partitioner": False},
-    "parameters": [row("x", "input", "batch embed", 4, 64), row("w", "weight", "embed vocab", 64, 32),
-                   row("cache.k", "weight", "batch vocab", 4, 32)],
+    "compile_options": {
+        "num_replicas": 1,
+        "num_partitions": 8,
+        "use_spmd_partitioning": True,
+        "use_shardy_partitioner": False,
+    },
+    "parameters": [
+        row("x", "input", "batch embed", 4, 64),
+        row("w", "weight", "embed vocab", 64, 32),
+        row("cache.k", "weight", "batch vocab", 4, 32),
+    ],
     "outputs": [row("ids", "", "batch", 4), row("cache.k", "", "batch vocab", 4, 32)],
-}  # fmt: skip
+}
 
 
 def python(*arguments: object) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
     # JAX, which may be in the process of the tests, sets it for all.
     environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
-    return subprocess.run([sys.executable, *map(str, arguments)], env=environment, capture_output=True, text=True,
-                          timeout=300, check=False)  # fmt: skip
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
 
 
 def execute(program: Path, out: Path) -> subprocess.CompletedProcess[str]:

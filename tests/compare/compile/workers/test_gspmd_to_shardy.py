@@ -38,9 +38,12 @@ PROGRAM = """module @m attributes {mhlo.num_partitions = 8 : i32, mhlo.num_repli
   }
 }"""
 OPTIONS = {
-    "num_replicas": 1, "num_partitions": 8, "use_spmd_partitioning": True, "use_shardy_partitioner": False,
+    "num_replicas": 1,
+    "num_partitions": 8,
+    "use_spmd_partitioning": True,
+    "use_shardy_partitioner": False,
     "allow_spmd_sharding_propagation_to_output": [True],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -83,8 +86,13 @@ def worker(module: str, request: dict, out: Path, **more: str) -> subprocess.Com
     (out / "request.json").write_text(json.dumps(request))
     return subprocess.run(
         [sys.executable, "-m", module, str(out / "request.json"), str(out)],
-        cwd=ROOT, env=os.environ | QUIET | more, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=os.environ | QUIET | more,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 def rewrite(tmp_path: Path, *, target: str = "Sharding") -> subprocess.CompletedProcess:
@@ -101,8 +109,15 @@ def rewrite(tmp_path: Path, *, target: str = "Sharding") -> subprocess.Completed
 def compile_text(folder: Path, options: dict) -> tuple[set[str], list[tuple[str, str, int]]]:
     """The passes that were seen by name, and the collectives of the optimized program."""
     dump = folder / "dump"
-    asked = {"program": str(folder / "program.mlirbc"), "topology": "v5e:2x4", "num_slices": 1, "places": V5E,
-             "compile_options": options, "strip": [], "passes": False}  # fmt: skip
+    asked = {
+        "program": str(folder / "program.mlirbc"),
+        "topology": "v5e:2x4",
+        "num_slices": 1,
+        "places": V5E,
+        "compile_options": options,
+        "strip": [],
+        "passes": False,
+    }
     flags = f"--xla_dump_to={dump} --xla_dump_hlo_pass_re=shardy-xla --xla_dump_hlo_as_text"
     done = worker("compare.compile.workers.compile_request", asked, folder, XLA_FLAGS=flags)
     assert done.returncode == 0, done.stderr

@@ -11,8 +11,10 @@ DATA = wire("all-reduce", "bf16[64]", over="data")
 
 def test_rows_are_counted_by_kind_and_axes():
     assert count_collectives(rows(SUM, GATHER, SUM, DATA)) == {
-        "all-reduce@tensor": 2, "all-gather@tensor": 1, "all-reduce@data": 1,
-    }  # fmt: skip
+        "all-reduce@tensor": 2,
+        "all-gather@tensor": 1,
+        "all-reduce@data": 1,
+    }
     assert count_collectives(rows()) == {}
 
 
@@ -25,8 +27,10 @@ def test_what_is_expected_is_no_surprise():
 def test_more_less_and_others_are_surprises():
     surprises = find_surprises(rows(SUM, DATA), {"all-reduce@tensor": 2, "all-gather@data": 1}, axes=AXES)
     assert [(surprise.word, surprise.expected, surprise.found) for surprise in surprises] == [
-        ("all-reduce@tensor", 2, 1), ("all-gather@data", 1, 0), ("all-reduce@data", 0, 1),
-    ]  # fmt: skip
+        ("all-reduce@tensor", 2, 1),
+        ("all-gather@data", 1, 0),
+        ("all-reduce@data", 0, 1),
+    ]
 
 
 def test_axes_may_be_named_in_any_order():

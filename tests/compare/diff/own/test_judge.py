@@ -25,9 +25,14 @@ SCOPES = {"o_proj": "layer.attention.out", "self_attn": "layer.attention.core"}
 def summed(scope, *, axes="tensor"):
     """One sum of [256, 1024] bf16 over four: 524,288 B, of which 2·3/4 are sent."""
     return ContractRow(
-        scope=scope, kind="all-reduce", axes=axes, executions=1, payload_bytes=524_288, wire_bytes=786_432,
+        scope=scope,
+        kind="all-reduce",
+        axes=axes,
+        executions=1,
+        payload_bytes=524_288,
+        wire_bytes=786_432,
         step_wire_bytes=786_432,
-    )  # fmt: skip
+    )
 
 
 CONTRACT = [summed("layer.attention.out"), summed("layer.mlp.down")]
@@ -44,9 +49,16 @@ def test_the_verdict_on_a_program_of_other_words_is_that_worked_out_by_hand():
         (0, 786_432, 0, {"other": 786_432}),
     ]
     assert judgement.totals == {
-        "required": 1_572_864, "wire_bytes": 1_966_080, "inherent": 786_432, "inflated": 786_432, "induced": 393_216,
-        "missing": 786_432, "unserved": 786_432, "unknown_rows": 0, "upper_bound_rows": 0,
-    }  # fmt: skip
+        "required": 1_572_864,
+        "wire_bytes": 1_966_080,
+        "inherent": 786_432,
+        "inflated": 786_432,
+        "induced": 393_216,
+        "missing": 786_432,
+        "unserved": 786_432,
+        "unknown_rows": 0,
+        "upper_bound_rows": 0,
+    }
     assert judgement.unserved == ((CONTRACT[1], 786_432),)
     assert judgement.emitted_over_inherent == 1.25
     assert [row.serves for row in judgement] == [(0,), (), (0,)]
@@ -223,10 +235,20 @@ def test_the_rows_of_a_case_are_those_of_the_plan(capsys):
 
 def test_shapes_may_come_from_a_checkpoint_s_config(tmp_path):
     config = {
-        "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "num_attention_heads": 4,
-        "num_key_value_heads": 4, "head_dim": 16, "intermediate_size": 128, "num_hidden_layers": 2, "vocab_size": 256,
-        "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "max_position_embeddings": 64, "hidden_act": "silu",
-    }  # fmt: skip
+        "model_type": "llama",
+        "architectures": ["LlamaForCausalLM"],
+        "hidden_size": 64,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 4,
+        "head_dim": 16,
+        "intermediate_size": 128,
+        "num_hidden_layers": 2,
+        "vocab_size": 256,
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 10000.0,
+        "max_position_embeddings": 64,
+        "hidden_act": "silu",
+    }
     (tmp_path / "config.json").write_text(json.dumps(config))
     contract = contract_rows("tp4", checkpoint=tmp_path, batch=2, seq=32)
     # Two layers sum [2, 64] bf16 of decode: 2·3/4 of 256 B each.
@@ -310,9 +332,15 @@ def weight_gather(*, over="data", sharding=BY_DATA):
 def test_a_row_of_weights_is_served_by_a_gather_of_weights_from_anywhere_and_by_nothing_else():
     # [256, 1024] bf16 are 524,288 B, of which each of two members sends half.
     row = ContractRow(
-        scope="weights", kind="all-gather", axes="data", executions=1, payload_bytes=600_000, wire_bytes=300_000,
-        step_wire_bytes=300_000, of_weights=True,
-    )  # fmt: skip
+        scope="weights",
+        kind="all-gather",
+        axes="data",
+        executions=1,
+        payload_bytes=600_000,
+        wire_bytes=300_000,
+        step_wire_bytes=300_000,
+        of_weights=True,
+    )
     judgement = judge(weight_gather(), [row], axes=AXES)
     assert (judgement[0].inherent_bytes, judgement[0].causes, judgement.unserved) == (262_144, {}, ((row, 37_856),))
     twice = program(*[wire("all-gather", "bf16[128,1024]", over="data", result="bf16[256,1024]")] * 2)
@@ -324,10 +352,18 @@ def test_a_row_of_weights_is_served_by_a_gather_of_weights_from_anywhere_and_by_
 
 def test_weights_of_a_size_of_a_table_serve_the_table():
     table, layers = (
-        ContractRow(scope=scope, kind="all-gather", axes="data", executions=1, payload_bytes=size,
-                    wire_bytes=size // 2, step_wire_bytes=size // 2, of_weights=True)
+        ContractRow(
+            scope=scope,
+            kind="all-gather",
+            axes="data",
+            executions=1,
+            payload_bytes=size,
+            wire_bytes=size // 2,
+            step_wire_bytes=size // 2,
+            of_weights=True,
+        )
         for scope, size in (("head", 524_288), ("weights", 600_000))
-    )  # fmt: skip
+    )
     assert judge(weight_gather(), [layers, table], axes=AXES)[0].serves == (1,)
     # A neighbour's scope does not make a table of a weight.
     smaller = weight_gather().replace("256,1024", "128,1024").replace("[128,1024] parameter", "[64,1024] parameter")
@@ -400,9 +436,14 @@ use_global_device_ids=true, metadata={{op_name="jit(step)/up/mul"}}
 }}
 """
 GATHER = ContractRow(
-    scope="layer.mlp.up", kind="all-gather", axes="tensor", executions=1, payload_bytes=524_288, wire_bytes=393_216,
+    scope="layer.mlp.up",
+    kind="all-gather",
+    axes="tensor",
+    executions=1,
+    payload_bytes=524_288,
+    wire_bytes=393_216,
     step_wire_bytes=393_216,
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("roles", [{"^weights": "weight", "x": "input"}, {0: "weight", 1: "input"}])
@@ -435,7 +476,7 @@ def test_a_gather_that_depends_on_ids_or_caches_needs_no_word_on_roles():
         of_ids = of_ids.replace(old, new)
     of_cache = SCALED.replace("add(w, w)", "add(w, x)").replace(
         "num_partitions=8", "num_partitions=8, input_output_alias={ {}: (1, {}, may-alias) }"
-    )  # fmt: skip
+    )
     for text in (of_ids, of_cache):
         judged = judge(text, [GATHER], **options)
         assert [row.inherent_bytes for row in judged] == [393_216, 0]

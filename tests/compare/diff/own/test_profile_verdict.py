@@ -58,12 +58,16 @@ def verdict(words, capsys):
 def check(found):
     """Payloads of 8 · 4096 · 2 = 65,536 bytes: the sum sends 2 · 3/4 of it, the gather 3/4."""
     assert {name: times["exposed_ns"] for name, times in found["by_verdict"].items()} == {
-        "inherent": 10, "inflated": 0, "induced": 20, "unknown": 0,
-    }  # fmt: skip
+        "inherent": 10,
+        "inflated": 0,
+        "induced": 20,
+        "unknown": 0,
+    }
     assert (found["totals"]["inherent"], found["totals"]["induced"]) == (98_304, 49_152)
     assert [(row["collective"], row["scope"], row["verdict"], row["exposed_ns"]) for row in found["collectives"]] == [
-        ("whole", "layer.attention.core", "induced", 20), ("sum", "layer.mlp.down", "inherent", 10),
-    ]  # fmt: skip
+        ("whole", "layer.attention.core", "induced", 20),
+        ("sum", "layer.mlp.down", "inherent", 10),
+    ]
 
 
 def test_the_program_that_a_profile_carries_is_judged(tmp_path, capsys):

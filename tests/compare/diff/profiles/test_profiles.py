@@ -38,18 +38,22 @@ def source(line, path):
 
 def before():
     """A step of 100 µs: the MLP 40, attention 30, a sum of 20 that nothing hides, 10 of nothing."""
-    ops = [(fusion(1), 0, 40_000, source("mlp.py:7", "jit(step)/mlp/dot:")),
-           (fusion(2), 40_000, 30_000, source("attention.py:9", "jit(step)/attention/dot:")),
-           (reduce(3), 70_000, 20_000, source("mlp.py:8", "jit(step)/mlp/psum:"))]  # fmt: skip
+    ops = [
+        (fusion(1), 0, 40_000, source("mlp.py:7", "jit(step)/mlp/dot:")),
+        (fusion(2), 40_000, 30_000, source("attention.py:9", "jit(step)/attention/dot:")),
+        (reduce(3), 70_000, 20_000, source("mlp.py:8", "jit(step)/mlp/psum:")),
+    ]
     return space("jit_step(17)", ops, 100_000)
 
 
 def after():
     """125 µs: another sum of 15 in attention, whose own line moved from 9 to 12; the MLP takes 45, its sum 25."""
-    ops = [(fusion(4), 0, 45_000, source("mlp.py:7", "jit(step)/mlp/dot:")),
-           (fusion(5), 45_000, 30_000, source("attention.py:12", "jit(step)/attention/dot:")),
-           (reduce(6), 75_000, 15_000, source("attention.py:13", "jit(step)/attention/psum:")),
-           (reduce(8), 90_000, 25_000, source("mlp.py:8", "jit(step)/mlp/psum:"))]  # fmt: skip
+    ops = [
+        (fusion(4), 0, 45_000, source("mlp.py:7", "jit(step)/mlp/dot:")),
+        (fusion(5), 45_000, 30_000, source("attention.py:12", "jit(step)/attention/dot:")),
+        (reduce(6), 75_000, 15_000, source("attention.py:13", "jit(step)/attention/psum:")),
+        (reduce(8), 90_000, 25_000, source("mlp.py:8", "jit(step)/mlp/psum:")),
+    ]
     return space("jit_step(99)", ops, 125_000)
 
 
@@ -70,8 +74,11 @@ def test_programs_are_the_same_by_name_and_their_parts_add_up(difference):
     (program,) = difference.programs
     assert (program.program, program.executions, program.step_ns) == ("jit_step", (1, 1), (100_000, 125_000))
     assert program.parts == {
-        "compute": (70_000, 75_000), "copies": (0, 0), "exposed": (20_000, 40_000), "idle": (10_000, 10_000),
-    }  # fmt: skip
+        "compute": (70_000, 75_000),
+        "copies": (0, 0),
+        "exposed": (20_000, 40_000),
+        "idle": (10_000, 10_000),
+    }
     assert (program.shortest_ns, program.longest_ns) == ((100_000, 125_000), (100_000, 125_000))
 
 
@@ -82,32 +89,44 @@ def test_lines_are_those_that_became_slower_first_also_where_they_moved(differen
         ("/w/mlp.py:7", "", "", (40_000, 45_000), 5_000),
         ("/w/mlp.py:8", "", "all-reduce", (20_000, 25_000), 5_000),
         ("/w/attention.py:12", "/w/attention.py:9", "", (30_000, 30_000), 0),
-    ]  # fmt: skip
+    ]
 
 
 def test_operations_are_the_same_whatever_their_numbers(difference):
     (program,) = difference.programs
     assert [(row.before, row.what, row.executions, row.difference_ns) for row in program.operations] == [
-        ("", "all-reduce.6", (0, 1), 15_000), ("fusion.1", "fusion.4", (1, 1), 5_000),
-        ("all-reduce.3", "all-reduce.8", (1, 1), 5_000), ("fusion.2", "fusion.5", (1, 1), 0),
-    ]  # fmt: skip
+        ("", "all-reduce.6", (0, 1), 15_000),
+        ("fusion.1", "fusion.4", (1, 1), 5_000),
+        ("all-reduce.3", "all-reduce.8", (1, 1), 5_000),
+        ("fusion.2", "fusion.5", (1, 1), 0),
+    ]
 
 
 def test_collectives_are_summed_by_kind_and_axes(difference):
     (row,) = difference.programs[0].collectives
     assert (row.kind, row.axes, row.executions, row.payload_bytes, row.exposed_ns, row.difference_ns) == (
-        "all-reduce", "tensor", (1, 2), (4000, 8000), (20_000, 40_000), 20_000,
-    )  # fmt: skip
+        "all-reduce",
+        "tensor",
+        (1, 2),
+        (4000, 8000),
+        (20_000, 40_000),
+        20_000,
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "holds"),
     [
-        ("step > 24 %", True), ("step > 25 %", False), ("step > 24us", True), ("exposed > 19.9 µs", True),
-        ("jit_step.exposed > 20 us", False), ("jit_step.compute > 0.005 ms", False), ("idle > 0%", False),
+        ("step > 24 %", True),
+        ("step > 25 %", False),
+        ("step > 24us", True),
+        ("exposed > 19.9 µs", True),
+        ("jit_step.exposed > 20 us", False),
+        ("jit_step.compute > 0.005 ms", False),
+        ("idle > 0%", False),
         ("copies > 0 %", False),
     ],
-)  # fmt: skip
+)
 def test_a_condition_is_of_what_became_longer(difference, text, holds):
     assert bool(list_slower(difference, [read_condition(text)])) is holds
 
@@ -115,11 +134,13 @@ def test_a_condition_is_of_what_became_longer(difference, text, holds):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("step", "cannot read --fail-if 'step'; write"), ("speed > 5 %", "parts are step, compute, copies, exposed"),
-        ("step > 5", "cannot read"), ("step > 5.5.5 %", "is no number"),
+        ("step", "cannot read --fail-if 'step'; write"),
+        ("speed > 5 %", "parts are step, compute, copies, exposed"),
+        ("step > 5", "cannot read"),
+        ("step > 5.5.5 %", "is no number"),
         ("jit_train.step > 5 %", "no such program is in both profiles; name one of: jit_step"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_condition_says_what_would_be_right(difference, text, complaint):
     with pytest.raises(TimingError, match=complaint):
         list_slower(difference, [read_condition(text)])
@@ -140,8 +161,9 @@ def test_a_program_of_one_side_alone_is_said(tmp_path, capsys):
     sides = [timeline(made, tmp_path / name) for name, made in (("a", before()), ("b", more))]
     difference = diff_timelines(*sides, names=("a", "b"))
     assert [(program.program, program.step_ns) for program in difference.programs] == [
-        ("jit_step", (100_000, 125_000)), ("jit_sample", (None, 1_000)),
-    ]  # fmt: skip
+        ("jit_step", (100_000, 125_000)),
+        ("jit_sample", (None, 1_000)),
+    ]
     from compare.diff.profiles.text import print_profiles
 
     print_profiles(difference)
@@ -177,12 +199,13 @@ def test_a_gate_for_continuous_integration(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["PROFILE", "x.hlo"], "is a profile and"), (["PROFILE", "PROFILE", "--fail-if", "step"], "cannot read"),
+        (["PROFILE", "x.hlo"], "is a profile and"),
+        (["PROFILE", "PROFILE", "--fail-if", "step"], "cannot read"),
         (["PROFILE", "PROFILE", "--topology", "v5e:2x4"], "not to profiles"),
         (["x.hlo", "x.hlo", "--fail-if", "step > 5 %"], "--fail-if applies to profiles"),
         (["PROFILE", "none.xplane.pb"], "No such file"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, capsys, monkeypatch, words, complaint):
     profile = written(tmp_path)[0]
     monkeypatch.chdir(tmp_path)

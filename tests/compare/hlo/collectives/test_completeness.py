@@ -105,7 +105,7 @@ SUM = f"%sum = f32[8]{{0}} all-reduce(%v), channel_id=3, {GROUPS}, to_apply=%add
         ("{{0,1},{2,3}}", "{{0,2147483648}}", "line 15: its groups name device 2147483648"),
         ("{{0,1},{2,3}}", "{{" + ",".join(map(str, range(200_000))) + "}}", "line 15: its groups name device 199999"),
     ],
-)  # fmt: skip
+)
 def test_nothing_is_lost_without_a_word(was, now, said):
     text = change_line(was, now)
     if said is None:

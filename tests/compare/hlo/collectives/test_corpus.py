@@ -66,9 +66,18 @@ for path in sys.argv[1:]:
 """XLA's parser aborts its process on some text, so it has one of its own."""
 
 OPCODES = {
-    "allreduce", "allreducestart", "allgather", "allgatherstart", "reducescatter", "alltoall", "raggedalltoall",
-    "collectivepermute", "collectivepermutestart", "collectivebroadcast", "send",
-}  # fmt: skip
+    "allreduce",
+    "allreducestart",
+    "allgather",
+    "allgatherstart",
+    "reducescatter",
+    "alltoall",
+    "raggedalltoall",
+    "collectivepermute",
+    "collectivepermutestart",
+    "collectivebroadcast",
+    "send",
+}
 
 
 def test_the_reader_finds_as_many_collectives_as_xla_parser():

@@ -78,11 +78,11 @@ def test_its_name_its_opcode_and_its_operands():
         "%all-reduce.fusion = f32[8] fusion(f32[] %a), kind=kLoop, calls=%fused_computation.1",
         "%copy-start = (f32[8], f32[8], u32[]) copy-start(%a)",
         '%gather.2.call-start = ((f32[8]), f32[8]) call-start(%a), async_execution_thread="sparsecore", to_apply=%c',
-        "%all-gathered = f32[8] custom-call(%a), custom_call_target=\"all-gather\"",
+        '%all-gathered = f32[8] custom-call(%a), custom_call_target="all-gather"',
         "%async_collective_fusion.3 = f32[8] fusion(%a), kind=kOutput, calls=%async_collective_fusion.1",
         "%send.1 = (f32[8], u32[], token[]) send(%a, %t), channel_id=2, is_host_transfer=true",
     ],
-)  # fmt: skip
+)
 def test_what_only_looks_like_a_collective_is_none(text):
     assert read_line(text).kind == ""
 

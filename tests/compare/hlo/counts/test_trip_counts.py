@@ -115,11 +115,13 @@ def test_a_counter_with_a_constant_start_step_and_bound_is_counted(changes, trip
         {"step": "add(i, data)"},
         {"step": "add(i, i)"},
         {"test": "compare(c, bound), direction=GT", "start": "constant(7)"},  # upwards, away from its bound
-        {"more": "t = pred[] compare(c, bound), direction=LT\n  u = pred[] compare(d, bound), direction=LT",
-         "test": "and(t, u)"},
+        {
+            "more": "t = pred[] compare(c, bound), direction=LT\n  u = pred[] compare(d, bound), direction=LT",
+            "test": "and(t, u)",
+        },
         {"start": "partition-id()"},  # another count on each device
     ],
-)  # fmt: skip
+)
 def test_anything_else_is_unknown(changes):
     assert count(**changes) is None
 
@@ -196,8 +198,12 @@ def runs(dtype, start, by, holds):
 @pytest.mark.parametrize("dtype", ["s8", "u8"])
 @pytest.mark.parametrize(("start", "by", "bound"), [(0, 1, 127), (0, 100, 120), (3, -1, 0), (120, 7, 5), (5, 60, 100)])
 def test_a_counter_comes_round_in_its_own_width(direction, dtype, start, by, bound):
-    text = narrow(dtype, start=start, step="add(i, two)" if by > 0 else "subtract(i, two)",
-                  test=f"compare(c, bound), direction={direction}")  # fmt: skip
+    text = narrow(
+        dtype,
+        start=start,
+        step="add(i, two)" if by > 0 else "subtract(i, two)",
+        test=f"compare(c, bound), direction={direction}",
+    )
     text = text.replace("constant(2)", f"constant({abs(by)})").replace("constant(6)", f"constant({bound})")
     module = read(text)
     found = Evaluator(DeviceNumbering(1, 8)).trips.count(CallContext(module.entry), module.entry.root)

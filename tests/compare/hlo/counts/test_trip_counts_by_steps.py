@@ -60,11 +60,17 @@ def executions(*, start=0, bound=16, step=1, first="%begin"):
     return rows[0].executions, rows[0].executions_are
 
 
-@pytest.mark.parametrize(("numbers", "trips"), [
-    ({}, 16), ({"start": 4}, 12), ({"step": 3}, 6), ({"bound": 0}, 0),
-    # The low half overflows: 2^32 − 2, 2^32 − 1, then the high half is 1 and the loop ends.
-    ({"start": 2**32 - 2, "bound": 2**32 - 1}, 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("numbers", "trips"),
+    [
+        ({}, 16),
+        ({"start": 4}, 12),
+        ({"step": 3}, 6),
+        ({"bound": 0}, 0),
+        # The low half overflows: 2^32 − 2, 2^32 − 1, then the high half is 1 and the loop ends.
+        ({"start": 2**32 - 2, "bound": 2**32 - 1}, 1),
+    ],
+)
 def test_a_counter_in_two_halves_is_one_counter(numbers, trips):
     assert executions(**numbers) == (trips, "exact")
 

@@ -214,8 +214,10 @@ def test_what_cannot_be_placed_names_its_line(lines, said):
 
 @pytest.mark.parametrize(("word", "reducer"), [("SUM", "add"), ("MAX", "maximum"), ("NAND", "")])
 def test_a_sum_between_slices_says_how_it_joins(word, reducer):
-    lines = [line.replace("_xla_megascale_target", f'_xla_megascale_reduce_operation="{word}",_xla_megascale_target')
-             for line in pair("ALL_REDUCE", '"{1,2}x{0:3}"')]  # fmt: skip
+    lines = [
+        line.replace("_xla_megascale_target", f'_xla_megascale_reduce_operation="{word}",_xla_megascale_target')
+        for line in pair("ALL_REDUCE", '"{1,2}x{0:3}"')
+    ]
     assert rows(*lines)[0].reducer == reducer
 
 
@@ -227,8 +229,9 @@ def of_pairs(pairs, *, header="", channel=1):
         f"r = (f32[16], u32[], token[]) recv(t), {attributes}",
         "rd = (f32[16], token[]) recv-done(r), channel_id=1",
         "y = f32[16] get-tuple-element(rd), index=0",
-        axes={}, header=header,
-    )  # fmt: skip
+        axes={},
+        header=header,
+    )
 
 
 def test_the_pairs_of_a_send_are_those_of_a_permute():

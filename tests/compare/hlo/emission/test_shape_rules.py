@@ -13,7 +13,8 @@ PAIRS = "channel_id=1, source_target_pairs={{0,1},{1,0}}"
 def rows(line: str, *more: str, operand: str = "f32[8]", header: str = ", num_partitions=8"):
     """Of a program with this collective of `p`, and of `q`, which is of s32[4]."""
     lines = "\n".join(f"  {each}" for each in (line, *more))
-    return collectives(read(f"""HloModule m{header}
+    return collectives(
+        read(f"""HloModule m{header}
 
 add {{
   x = f32[] parameter(0)
@@ -26,7 +27,9 @@ ENTRY main {{
   q = s32[4] parameter(1)
 {lines}
 }}
-"""), {})  # fmt: skip
+"""),
+        {},
+    )
 
 
 def bytes_of(line: str, **options):
@@ -39,8 +42,12 @@ FIT = [
     (f"all-gather(p), {GROUPS}", "f32[32]", 128),
     (f"all-gather(p), {GROUPS}, dimensions={{0}}", "f32[30]", 120),  # of 32, of which 2 are padding
     (f"all-gather(p, q), {GROUPS}, dimensions={{0}}", "(f32[32], s32[16])", 192),
-    ("all-gather(p), channel_id=1, replica_groups={{0},{1},{2},{3},{4},{5},{6},{7}}, use_global_device_ids=true, "
-     "dimensions={0}", "f32[8]", 32),
+    (
+        "all-gather(p), channel_id=1, replica_groups={{0},{1},{2},{3},{4},{5},{6},{7}}, use_global_device_ids=true, "
+        "dimensions={0}",
+        "f32[8]",
+        32,
+    ),
     (f"all-reduce(p), {GROUPS}, to_apply=add", "f32[8]", 32),
     (f"all-reduce(p), {GROUPS}, to_apply=add", "bf16[8]", 32),  # libtpu chooses the precision of a sum
     (f"all-reduce(p, q), {GROUPS}, to_apply=add", "(f32[8], s32[4])", 48),
@@ -50,7 +57,7 @@ FIT = [
     (f"all-to-all(p, p, p, p), {GROUPS}", "(f32[8], f32[8], f32[8], f32[8])", 128),
     (f"collective-permute(p), {PAIRS}", "f32[8]", 32),
     ("collective-broadcast(p), channel_id=1, replica_groups={{0,1,2,3},{4,5,6,7}}", "f32[8]", 32),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("collective", "result", "payload"), FIT)
@@ -67,7 +74,7 @@ STARTS = [
     (f"all-reduce-start(p), {GROUPS}, to_apply=add", "(f32[8], f32[8])", 32),
     (f"collective-permute-start(p), {PAIRS}", "(f32[8], f32[8], u32[], u32[])", 32),
     (f"reduce-scatter-start(p), {GROUPS}, dimensions={{0}}, to_apply=add", "((f32[8]), f32[2])", 32),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("collective", "result", "payload"), STARTS)
@@ -93,7 +100,7 @@ MISFITS = [
     (f"all-to-all(p), {GROUPS}, dimensions={{0}}", "f32[32]", "does not fit"),
     (f"collective-permute(p), {PAIRS}", "f32[4]", "does not fit"),
     ("collective-broadcast(p), channel_id=1, replica_groups={{0,1},{2,3}}", "f32[16]", "does not fit"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("collective", "result", "said"), MISFITS)

@@ -80,9 +80,14 @@ def answers(program: str) -> str:
 def compiled(tmp_path_factory) -> Path:
     pytest.importorskip("jax")
     out = tmp_path_factory.mktemp("compiled")
-    quiet = {"JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-             "TPU_WORKER_HOSTNAMES": "localhost", "TPU_ACCELERATOR_TYPE": "v5litepod-8",
-             "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}  # fmt: skip
+    quiet = {
+        "JAX_PLATFORMS": "cpu",
+        "TPU_SKIP_MDS_QUERY": "1",
+        "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+        "TPU_WORKER_HOSTNAMES": "localhost",
+        "TPU_ACCELERATOR_TYPE": "v5litepod-8",
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+    }
     subprocess.run(
         [sys.executable, str(Path(__file__).with_name("toy_proto.py")), str(out)],
         check=True,

@@ -14,11 +14,13 @@ def stacks(*words):
 
 
 def test_the_innermost_call_that_differs_is_told():
-    found = tell_apart(stacks(
-        "linears.py:102 Dense<attention.py:614 query<layer.py:9 call",
-        "linears.py:102 Dense<attention.py:733 out<layer.py:9 call",
-        "linears.py:102 Dense<mlp.py:529 call<layer.py:9 call",
-    ))  # fmt: skip
+    found = tell_apart(
+        stacks(
+            "linears.py:102 Dense<attention.py:614 query<layer.py:9 call",
+            "linears.py:102 Dense<attention.py:733 out<layer.py:9 call",
+            "linears.py:102 Dense<mlp.py:529 call<layer.py:9 call",
+        )
+    )
     assert found == ["attention.py:614, query", "attention.py:733, out", "mlp.py:529, call"]
 
 

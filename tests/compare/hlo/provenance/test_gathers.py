@@ -52,13 +52,20 @@ FUSED = f"""fused {{
     [
         (GATHER, PRODUCT),
         (GATHER, "t = f32[32,8]{0,1} transpose(g), dimensions={1,0}", f"r = f32[32,8]{{1,0}} dot(w, t), {DIMS}{DOWN}"),
-        (GATHER, "c = bf16[8,32]{1,0} convert(g)", "n = bf16[8,32]{1,0} negate(c)",
-         f"r = f32[8,32]{{1,0}} dot(n, w), {DIMS}{DOWN}"),
+        (
+            GATHER,
+            "c = bf16[8,32]{1,0} convert(g)",
+            "n = bf16[8,32]{1,0} negate(c)",
+            f"r = f32[8,32]{{1,0}} dot(n, w), {DIMS}{DOWN}",
+        ),
         (GATHER, "r = f32[8,32]{1,0} fusion(g, w, p), kind=kOutput, calls=fused"),
-        (f"gs = (f32[8,8], f32[8,32]) all-gather-start(a), dimensions={{1}}, {ALL}{DOWN}",
-         "g = f32[8,32]{1,0} all-gather-done(gs)", PRODUCT),
+        (
+            f"gs = (f32[8,8], f32[8,32]) all-gather-start(a), dimensions={{1}}, {ALL}{DOWN}",
+            "g = f32[8,32]{1,0} all-gather-done(gs)",
+            PRODUCT,
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_gather_of_the_operand_of_a_product_of_its_own_scope_is_known(lines):
     (row,) = rows(*lines, computations=FUSED).values()
     assert row.operands[0].feeds_product

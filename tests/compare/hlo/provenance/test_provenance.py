@@ -106,12 +106,26 @@ def test_a_cache_is_also_seen_through_its_update_and_a_weight_is_not(lines):
         (("z = f32[8]{0} constant({...})", "d = f32[8]{0} copy(z)"), True),
         (("d = f32[8]{0} broadcast(k), dimensions={0}",), False),
         (("d = f32[8]{0} iota(), iota_dimension=0",), False),
-        (("z = f32[4]{0} constant({...})", "s = f32[4]{0} slice(k), slice={[0:4]}",
-          "d = f32[8]{0} concatenate(z, s), dimensions={0}"), False),
-        (("z = f32[] constant(0)", "b = f32[8]{0} broadcast(z), dimensions={}", "i = s32[] constant(0)",
-          "u = f32[2]{0} slice(k), slice={[0:2]}", "d = f32[8]{0} dynamic-update-slice(b, u, i)"), False),
+        (
+            (
+                "z = f32[4]{0} constant({...})",
+                "s = f32[4]{0} slice(k), slice={[0:4]}",
+                "d = f32[8]{0} concatenate(z, s), dimensions={0}",
+            ),
+            False,
+        ),
+        (
+            (
+                "z = f32[] constant(0)",
+                "b = f32[8]{0} broadcast(z), dimensions={}",
+                "i = s32[] constant(0)",
+                "u = f32[2]{0} slice(k), slice={[0:2]}",
+                "d = f32[8]{0} dynamic-update-slice(b, u, i)",
+            ),
+            False,
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_constant_is_seen_through_broadcasts(lines, constant):
     assert carry(*lines).constant is constant
 
@@ -156,15 +170,20 @@ def test_loop_carries_are_followed_both_ways():
 def test_branches_are_followed():
     text = "yes {\n  ROOT a = f32[8]{0} parameter(0)\n}\n"
     text += "no {\n  b = f32[8]{0} parameter(0)\n  ROOT m = f32[8]{0} negate(b)\n}\n"
-    lines = ("go = pred[] rng-get-and-update-state()",
-             "d = f32[8]{0} conditional(go, w, k), true_computation=yes, false_computation=no")  # fmt: skip
+    lines = (
+        "go = pred[] rng-get-and-update-state()",
+        "d = f32[8]{0} conditional(go, w, k), true_computation=yes, false_computation=no",
+    )
     assert carry(*lines, computations=text).parameters == {0}
 
 
 def test_the_result_may_reach_the_root_by_layout_alone():
     gather = f"g = f32[32]{{0}} all-gather(w), dimensions={{0}}, {ALL}"
-    for last, reaches in (("r = f32[4,8]{1,0} bitcast(g)", True), ("r = f32[32]{0} negate(g)", False),
-                          ("r = (f32[8], f32[32]) tuple(k, g)", True)):  # fmt: skip
+    for last, reaches in (
+        ("r = f32[4,8]{1,0} bitcast(g)", True),
+        ("r = f32[32]{0} negate(g)", False),
+        ("r = (f32[8], f32[32]) tuple(k, g)", True),
+    ):
         assert rows(entry(gather, last))[0].reaches_root is reaches
 
 
@@ -239,8 +258,12 @@ def test_what_a_custom_call_compares_with_does_not_make_its_result():
     greater += "  i = s32[] parameter(2)\n  j = s32[] parameter(3)\n  ROOT c = pred[] compare(a, b), direction=GT\n}\n"
     best = 't = (f32[2], s32[2]) custom-call(w), custom_call_target="TopK", called_computations={greater}'
     (row,) = rows(
-        greater + entry(best, "d = f32[2]{0} get-tuple-element(t), index=0",
-                        f"g = f32[8]{{0}} all-gather(d), dimensions={{0}}, {ALL}")
-    )  # fmt: skip
+        greater
+        + entry(
+            best,
+            "d = f32[2]{0} get-tuple-element(t), index=0",
+            f"g = f32[8]{{0}} all-gather(d), dimensions={{0}}, {ALL}",
+        )
+    )
     assert row.from_parameters
     assert row.operands[0].parameters == frozenset()

@@ -85,10 +85,16 @@ def test_the_program_itself_is_read():
         ("v = f32[8]{0} get", "first = f32[8]{0} get", "line 42: a second instruction named 'first'"),
         ("n = s32[] add(i, one)", "n = s32[] add(i)", "line 14: "),
         ("constant(3)", "constant(999999999999)", "line 22: "),
-        ("h), channel_id=1, replica_groups={{0,1}", "h), channel_id=1, replica_group={{0,1}",
-         "line 15: no replica_groups, and 'replica_group', which is not known"),
-        ("h), channel_id=1, replica_groups={{0,1},{2,3}}", "h), channel_id=1, source_target_pairs={{0,1},{2,3}}",
-         "line 15: all-reduce has no source_target_pairs"),
+        (
+            "h), channel_id=1, replica_groups={{0,1}",
+            "h), channel_id=1, replica_group={{0,1}",
+            "line 15: no replica_groups, and 'replica_group', which is not known",
+        ),
+        (
+            "h), channel_id=1, replica_groups={{0,1},{2,3}}",
+            "h), channel_id=1, source_target_pairs={{0,1},{2,3}}",
+            "line 15: all-reduce has no source_target_pairs",
+        ),
         ("use_global_device_ids=true", "use_global_device_ids=TRUE", "line 15: use_global_device_ids is true or"),
         ("while(first), condition=condition, body=body", "while(first)", "line 41: while calls no computation"),
         ("negate(p.1)", "call(p.1), to_aply=add", "line 28: call calls no computation"),
@@ -103,7 +109,7 @@ def test_the_program_itself_is_read():
         ("f32[8]{0} all-reduce(h)", "f32[8]{0}all-reduce(h)", "line 15: cannot read the instruction"),
         ("(s32[], f32[8]) tuple(z, w)", "(" * 2000 + "s32[], f32[8]" + ")" * 2000 + " tuple(z, w)", "deeper"),
     ],
-)  # fmt: skip
+)
 def test_damage_is_one_error_that_names_a_line(was, now, said):
     text = PROGRAM.replace(was, now, 1)
     assert text != PROGRAM
@@ -116,18 +122,30 @@ def test_damage_is_one_error_that_names_a_line(was, now, said):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(("was", "now"), [
-    (", ", ",  "), (", ", ", /* so */ "), (", ", ","), (", body=", ",\n    body="), ("body=", "body= "),
-    ("to_apply=", "to_apply=/**/"), (" while(", " while ("), (" all-reduce(", " all-reduce ("),
-    (" all-reduce(", " /* a\nb */ all-reduce("), (" {\n", " {  // here\n"), ("}\n\n", "}  \n\n"),
-    ("condition=condition, body=body", "body=body, condition=condition"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        (", ", ",  "),
+        (", ", ", /* so */ "),
+        (", ", ","),
+        (", body=", ",\n    body="),
+        ("body=", "body= "),
+        ("to_apply=", "to_apply=/**/"),
+        (" while(", " while ("),
+        (" all-reduce(", " all-reduce ("),
+        (" all-reduce(", " /* a\nb */ all-reduce("),
+        (" {\n", " {  // here\n"),
+        ("}\n\n", "}  \n\n"),
+        ("condition=condition, body=body", "body=body, condition=condition"),
+    ],
+)
 def test_white_space_and_comments_between_words_mean_nothing(was, now):
     text = PROGRAM.replace(was, now)
     assert text != PROGRAM
     assert [(row.name, row.executions, row.executions_are, row.reducer) for row in rows(text)] == [
-        ("r", 3, "exact", "add"), ("r.2", 1, "upper-bound", "add"),
-    ]  # fmt: skip
+        ("r", 3, "exact", "add"),
+        ("r.2", 1, "upper-bound", "add"),
+    ]
 
 
 def test_a_loop_whose_condition_cannot_be_is_not_counted():

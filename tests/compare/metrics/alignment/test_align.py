@@ -63,8 +63,9 @@ ROW = st.tuples(st.integers(1, 2), st.integers(0, 9), st.integers(1, 3), st.inte
 def test_no_other_choice_fits_better(left, right):
     sides = []
     for rows in (left, right):
-        payload, offset, duration, name = (list(column) for column in zip(*sorted(rows, key=lambda row: row[1]),
-                                                                          strict=True))  # fmt: skip
+        payload, offset, duration, name = (
+            list(column) for column in zip(*sorted(rows, key=lambda row: row[1]), strict=True)
+        )
         sides.append(runs([0] * len(rows), payload=payload, offset=offset, duration=duration, name=name))
     few, many = sorted(sides, key=lambda side: side.key.size)
     if few.key.size == many.key.size:

@@ -11,14 +11,23 @@ from compare.report.model.codec import encode
 from compare.report.model.timing import Side
 from tests.compare.timeline.build import comm, compute, row, steps, timeline
 
-DIFFERENCES = ["difference_communication_ns", "difference_exposed_ns", "difference_executions",
-               "difference_payload_bytes"]  # fmt: skip
+DIFFERENCES = [
+    "difference_communication_ns",
+    "difference_exposed_ns",
+    "difference_executions",
+    "difference_payload_bytes",
+]
 SCOPES = ["layer.attention.out", "layer.mlp.down", "pipeline.shift", "?"]
-WORDS = st.fixed_dictionaries({
-    "scope": st.sampled_from(SCOPES), "axes": st.sampled_from(["tp", "pp"]),
-    "kind": st.sampled_from(["all-reduce", "all-gather"]), "name": st.sampled_from(["a", "b", "c"]),
-    "payload": st.sampled_from([64, 1000]), "device": st.integers(0, 1),
-})  # fmt: skip
+WORDS = st.fixed_dictionaries(
+    {
+        "scope": st.sampled_from(SCOPES),
+        "axes": st.sampled_from(["tp", "pp"]),
+        "kind": st.sampled_from(["all-reduce", "all-gather"]),
+        "name": st.sampled_from(["a", "b", "c"]),
+        "payload": st.sampled_from([64, 1000]),
+        "device": st.integers(0, 1),
+    }
+)
 SPAN = st.tuples(st.integers(0, 190), st.integers(1, 30)).map(lambda pair: (pair[0], sum(pair)))
 TALKS = st.lists(st.tuples(SPAN, WORDS), max_size=14)
 COMPUTES = st.lists(st.tuples(SPAN, st.integers(0, 1)), max_size=6)
@@ -38,8 +47,12 @@ def make_timeline(comms, computes, shift=0.0):
 
 def nothing(diff):
     total = {name: value for name, value in encode(diff.total).items() if name.startswith("difference")}
-    return (not diff.by_scope[DIFFERENCES].to_numpy().any() and not any(total.values())
-            and diff.stretches.empty and diff.excess.empty)  # fmt: skip
+    return (
+        not diff.by_scope[DIFFERENCES].to_numpy().any()
+        and not any(total.values())
+        and diff.stretches.empty
+        and diff.excess.empty
+    )
 
 
 @settings(max_examples=20, deadline=None)
@@ -65,8 +78,11 @@ def test_one_injected_collective_comes_out_as_exactly_that_one(comms, computes, 
     (stretch,) = diff.stretches.to_dict("records")
     assert stretch["side"] == ("left" if on_the_left else "right")
     assert {name: stretch[name] for name in ("scope", "axes", "kind", "executions")} == {
-        "scope": words["scope"], "axes": words["axes"], "kind": words["kind"], "executions": 1,
-    }  # fmt: skip
+        "scope": words["scope"],
+        "axes": words["axes"],
+        "kind": words["kind"],
+        "executions": 1,
+    }
     same = [comm for comm in comms if comm[0] == injected[0] and {**comm[1], "name": ""} == {**words, "name": ""}]
     if not same:  # else either may be the new one
         assert stretch["collective"] == words["name"]
@@ -105,17 +121,36 @@ def test_slower_communication_is_a_difference_and_no_stretch():
 
 
 def test_what_one_framework_adds_in_every_layer_is_added_up():
-    rows = [row("gather", "all-gather", "tp", 1000, [range(4)], induced=750, causes={"activation-gather": 750},
-                scope="layer.attention.core"),
-            row("sum", "all-reduce", "tp", 1000, [range(4)], inherent=1500)]  # fmt: skip
+    rows = [
+        row(
+            "gather",
+            "all-gather",
+            "tp",
+            1000,
+            [range(4)],
+            induced=750,
+            causes={"activation-gather": 750},
+            scope="layer.attention.core",
+        ),
+        row("sum", "all-reduce", "tp", 1000, [range(4)], inherent=1500),
+    ]
     diff = timeline_diff(layers(4), layers(4, gathers=3), left_rows=rows[1:], right_rows=rows)
     (excess,) = encode_rows(diff)["excess"]
     assert excess == {
-        "side": "right", "collective": "gather", "scope": "layer.attention.core", "axes": "tp", "kind": "all-gather",
-        "verdict": "induced", "cause": "activation-gather",
+        "side": "right",
+        "collective": "gather",
+        "scope": "layer.attention.core",
+        "axes": "tp",
+        "kind": "all-gather",
+        "verdict": "induced",
+        "cause": "activation-gather",
         "reason": "a sharded activation is gathered or reduced along an axis that the plan keeps sharded",
-        "communication_ns": 240, "exposed_ns": 240, "executions": 12, "stretches": 4, "longest_ns": 60,
-    }  # fmt: skip
+        "communication_ns": 240,
+        "exposed_ns": 240,
+        "executions": 12,
+        "stretches": 4,
+        "longest_ns": 60,
+    }
     assert diff.stretches["executions"].tolist() == [3, 3, 3, 3]
     assert diff.stretches["duration_ns"].tolist() == [60, 60, 60, 60]
 

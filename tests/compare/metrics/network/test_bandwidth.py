@@ -24,9 +24,14 @@ def peak(name, kind, *axes, pairs=None):
 
 @pytest.mark.parametrize(
     ("kind", "factor"),
-    [("all-reduce", 1.75), ("all-gather", 0.875), ("reduce-scatter", 0.875), ("all-to-all", 0.875),
-     ("collective-broadcast", 1)],
-)  # fmt: skip
+    [
+        ("all-reduce", 1.75),
+        ("all-gather", 0.875),
+        ("reduce-scatter", 0.875),
+        ("all-to-all", 0.875),
+        ("collective-broadcast", 1),
+    ],
+)
 def test_bus_bandwidth_has_the_factors_of_nccl_tests(kind, factor):
     """doc/PERFORMANCE.md there, with n = 8."""
     picture = lay_out_mesh(Case.read("tp8@v5e:2x4"))

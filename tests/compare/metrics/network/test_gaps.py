@@ -50,8 +50,13 @@ def test_the_summary_has_median_p95_iqr_and_n():
     frame = gaps_of([comm(end - 10, end) for end in ends], steps(0, 1000))
     (row,) = interval_rows(frame)
     assert {name: row[name] for name in list(row)[:6]} == {
-        "from_axes": "tp", "to_axes": "tp", "n": 21, "median_ns": 10, "p95_ns": 19, "iqr_ns": 10,
-    }  # fmt: skip
+        "from_axes": "tp",
+        "to_axes": "tp",
+        "n": 21,
+        "median_ns": 10,
+        "p95_ns": 19,
+        "iqr_ns": 10,
+    }
     assert row["quantiles_ns"] == [value / 2 for value in range(41)]
 
 
@@ -66,8 +71,10 @@ def test_without_devices_there_are_no_intervals():
     assert interval_rows(gaps_of([comm(0, 10, device=-1)], steps(0, 100, devices=(-1,)))) == []
 
 
-@given(st.lists(st.tuples(st.integers(-50, 50), st.integers(1, 4)), min_size=1, max_size=12),
-       st.lists(st.floats(0, 1), min_size=1, max_size=4))  # fmt: skip
+@given(
+    st.lists(st.tuples(st.integers(-50, 50), st.integers(1, 4)), min_size=1, max_size=12),
+    st.lists(st.floats(0, 1), min_size=1, max_size=4),
+)
 def test_weighted_quantiles_are_those_of_the_repeated_values(drawn, at):
     values, weights = (np.array(part) for part in zip(*drawn, strict=True))
     expected = np.quantile(np.repeat(values, weights), at)

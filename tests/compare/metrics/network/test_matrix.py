@@ -111,8 +111,10 @@ def test_a_plane_uses_both_of_its_sides():
     assert sum(loads.values()) == 7
 
 
-@pytest.mark.parametrize("name", ["tp8@v5e:2x4", "tp4pp2@v5e:2x4", "dp2tp4@v5e:2x4", "tp8@v4:2x2x1",
-                                  "dp16pp16@v5e:16x16", "dp2tp8@2xv5e:2x4"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    ["tp8@v5e:2x4", "tp4pp2@v5e:2x4", "dp2tp4@v5e:2x4", "tp8@v4:2x2x1", "dp16pp16@v5e:16x16", "dp2tp8@2xv5e:2x4"],
+)
 @pytest.mark.parametrize("kind", ["all-reduce", "all-gather", "reduce-scatter"])
 def test_between_neighbours_the_algorithm_moves_no_more_than_the_definitions_say(name, kind):
     case = Case.read(name, batch=256)

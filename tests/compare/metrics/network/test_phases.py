@@ -39,8 +39,11 @@ def test_the_network_is_up_while_anything_runs():
     assert (tp["peak_bytes_per_s"] / 1e9).tolist() == pytest.approx([30, 30])
     assert tp[["turn_from", "turn_to"]].to_numpy().tolist() == [[0, 0.3], [0.5, 0.6]]
     assert network(tracks, up)["tp"] == {
-        "duty_cycle": 0.4, "up_phases": 2, "bytes_per_up_phase": 450, "peak_bytes_per_s": 30 * 10**9,
-    }  # fmt: skip
+        "duty_cycle": 0.4,
+        "up_phases": 2,
+        "bytes_per_up_phase": 450,
+        "peak_bytes_per_s": 30 * 10**9,
+    }
 
 
 def test_axes_have_their_own_phases_and_all_together_theirs():
@@ -61,16 +64,21 @@ def test_a_device_sends_what_its_place_in_the_collective_says():
 def test_a_phase_does_not_run_on_into_the_next_step():
     tracks, _, up = lay_out([gather(90, 110)], steps(0, 100, 200))
     tp = up[up["axes"].eq("tp")]
-    assert tp[["step", "start_ns", "duration_ns", "wire_bytes"]].to_numpy().tolist() == [[0, 90, 10, 150],
-                                                                                       [1, 0, 10, 150]]  # fmt: skip
+    assert tp[["step", "start_ns", "duration_ns", "wire_bytes"]].to_numpy().tolist() == [
+        [0, 90, 10, 150],
+        [1, 0, 10, 150],
+    ]
     assert network(tracks, up)["tp"]["up_phases"] == 1
 
 
 def test_what_no_row_tells_has_phases_and_no_bytes():
     tracks, _, up = lay_out([comm(0, 10, name="other")], steps(0, 100))
     assert network(tracks, up)["tp"] == {
-        "duty_cycle": 0.1, "up_phases": 1, "bytes_per_up_phase": None, "peak_bytes_per_s": None,
-    }  # fmt: skip
+        "duty_cycle": 0.1,
+        "up_phases": 1,
+        "bytes_per_up_phase": None,
+        "peak_bytes_per_s": None,
+    }
 
 
 def test_a_step_without_traffic_is_never_up():

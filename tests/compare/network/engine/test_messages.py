@@ -59,11 +59,14 @@ def test_a_message_waits_behind_another_on_a_link_of_its_way():
 
 
 SAME = [
-    (((RING, 8),), "ring", ALL_REDUCE), (((RING, 8),), "two-way-ring", ALL_GATHER),
+    (((RING, 8),), "ring", ALL_REDUCE),
+    (((RING, 8),), "two-way-ring", ALL_GATHER),
     (((SWITCH, 4),), "ring", ALL_REDUCE),
-    (((FULLY_CONNECTED, 4),), "direct", ALL_TO_ALL), (((SWITCH, 8),), "halving-doubling", REDUCE_SCATTER),
-    (((RING, 4), (RING, 2)), "ring", ALL_REDUCE), (((RING, 4), (SWITCH, 2), (RING, 3)), "ring", REDUCE_SCATTER),
-]  # fmt: skip
+    (((FULLY_CONNECTED, 4),), "direct", ALL_TO_ALL),
+    (((SWITCH, 8),), "halving-doubling", REDUCE_SCATTER),
+    (((RING, 4), (RING, 2)), "ring", ALL_REDUCE),
+    (((RING, 4), (SWITCH, 2), (RING, 3)), "ring", REDUCE_SCATTER),
+]
 
 
 @pytest.mark.parametrize(("dims", "algorithm", "kind"), SAME)

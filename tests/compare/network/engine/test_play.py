@@ -122,13 +122,19 @@ def test_an_exchange_on_4x4x4_loads_each_link_as_counted_by_hand():
 @pytest.mark.parametrize(
     ("dims", "algorithms"),
     [
-        (((RING, 8),), ("ring",)), (((LINE, 4),), ("ring",)), (((SWITCH, 4),), ("ring",)),
-        (((RING, 8),), ("two-way-ring",)), (((RING, 6),), ("direct",)), (((SWITCH, 5),), ("direct:2",)),
-        (((FULLY_CONNECTED, 4),), ("direct",)), (((RING, 8),), ("halving-doubling",)),
-        (((SWITCH, 8),), ("double-binary-tree",)), (((RING, 4), (RING, 2)), ("ring", "direct")),
+        (((RING, 8),), ("ring",)),
+        (((LINE, 4),), ("ring",)),
+        (((SWITCH, 4),), ("ring",)),
+        (((RING, 8),), ("two-way-ring",)),
+        (((RING, 6),), ("direct",)),
+        (((SWITCH, 5),), ("direct:2",)),
+        (((FULLY_CONNECTED, 4),), ("direct",)),
+        (((RING, 8),), ("halving-doubling",)),
+        (((SWITCH, 8),), ("double-binary-tree",)),
+        (((RING, 4), (RING, 2)), ("ring", "direct")),
         (((RING, 4), (SWITCH, 2), (FULLY_CONNECTED, 2)), ("ring", "ring", "direct")),
     ],
-)  # fmt: skip
+)
 def test_a_collective_alone_takes_as_long_as_its_closed_form(kind, dims, algorithms):
     machine = machine_of(*dims, algorithms=algorithms, memory_bytes_per_ns=3.0, endpoint_ns=10, launch_ns=50.0)
     try:

@@ -64,9 +64,12 @@ class Program:
             if not nodes.size:
                 nodes.compute("compute.1", 1, ())
         return Graph(
-            name="toy", num_ranks=len(self.nodes), tables=tuple(nodes.build() for nodes in self.nodes),
-            table_of=np.arange(len(self.nodes)), transfers=tuple(self.transfers),
-        )  # fmt: skip
+            name="toy",
+            num_ranks=len(self.nodes),
+            tables=tuple(nodes.build() for nodes in self.nodes),
+            table_of=np.arange(len(self.nodes)),
+            transfers=tuple(self.transfers),
+        )
 
     def alike(self):
         """The graph, whose ranks all have the nodes of rank 0."""
@@ -84,7 +87,5 @@ def exchange_on_4x4x4(num_bytes):
     places = [(x, y, z) for z in range(4) for y in range(4) for x in range(4)]
     for away in places[1:]:
         targets = [tuple((a + b) % 4 for a, b in zip(place, away, strict=True)) for place in places]
-        program.messages(
-            num_bytes, *[(rank, x + 4 * y + 16 * z) for rank, (x, y, z) in enumerate(targets)], after=[]
-        )  # fmt: skip
+        program.messages(num_bytes, *[(rank, x + 4 * y + 16 * z) for rank, (x, y, z) in enumerate(targets)], after=[])
     return program

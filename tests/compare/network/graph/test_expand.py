@@ -83,11 +83,14 @@ def test_nodes_wait_for_earlier_ones_and_transfers_count_up(name):
         assert (table.duration_ps[table.ops == COMPUTE] > 0).all()
 
 
-@pytest.mark.parametrize(("mesh", "ranks"), [
-    ("tp4pp2", [0, 2, 4, 6, 1, 3, 5, 7]),  # stages on the side of 2
-    ("tp8", [0, 2, 4, 6, 7, 5, 3, 1]),  # up one column and down the other
-    ("dp2tp4@2xv5e:2x2", [0, 2, 3, 1, 4, 6, 7, 5]),  # slices behind all sides
-    ("tp4@v4:1x2x1", [0, 2, 3, 1]),  # two devices a chip, behind the sides
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("mesh", "ranks"),
+    [
+        ("tp4pp2", [0, 2, 4, 6, 1, 3, 5, 7]),  # stages on the side of 2
+        ("tp8", [0, 2, 4, 6, 7, 5, 3, 1]),  # up one column and down the other
+        ("dp2tp4@2xv5e:2x2", [0, 2, 3, 1, 4, 6, 7, 5]),  # slices behind all sides
+        ("tp4@v4:1x2x1", [0, 2, 3, 1]),  # two devices a chip, behind the sides
+    ],
+)
 def test_ranks_are_places_on_the_machine(mesh, ranks):
     assert list(number_ranks(read_mesh(mesh))) == ranks

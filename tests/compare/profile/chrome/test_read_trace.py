@@ -119,7 +119,7 @@ def test_what_is_odd_is_counted_and_never_dropped_in_silence(tmp_path):
         {"ph": "X", "name": "strange", "pid": 10, "tid": 2, "ts": 1, "dur": 1, "args": {"device_offset_ps": "soon"}},
         "no event",
         {},
-    ]  # fmt: skip
+    ]
     trace.meta("thread_name", 10, "Unheard Of", tid=9)
     trace.events.append({"ph": "X", "name": "x", "pid": 10, "tid": 9, "ts": 1, "dur": 1})
     timeline = read(trace, tmp_path)
@@ -165,8 +165,14 @@ def test_xprofs_own_trace_of_a_profile_reads_as_the_profile_does(tmp_path):
     converter = pytest.importorskip("xprof.convert.raw_to_tool_data")
     space = Space()
     for device in range(4):
-        ops = [(WHILE, 0, 900), (FUSION, 0, 300.123), (REDUCE, 300.5, 99.25), (start(4), 400, 2), (FUSION, 402, 100),
-               (done(4), 502, 50)]  # fmt: skip
+        ops = [
+            (WHILE, 0, 900),
+            (FUSION, 0, 300.123),
+            (REDUCE, 300.5, 99.25),
+            (start(4), 400, 2),
+            (FUSION, 402, 100),
+            (done(4), 502, 50),
+        ]
         told = []
         for text, begin, length in ops:
             times = {"device_offset_ps": round(begin * 1000), "device_duration_ps": round(length * 1000)}

@@ -24,8 +24,9 @@ class Trace:
             for thread, word in enumerate(LINES if self.named else ()):
                 self.meta("thread_name", process, word, tid=thread)
         thread = LINES.index(line) if self.named else 7
-        self.events.append({"ph": "X", "name": name, "pid": process, "tid": thread, "ts": start, "dur": duration,
-                            "args": args})  # fmt: skip
+        self.events.append(
+            {"ph": "X", "name": name, "pid": process, "tid": thread, "ts": start, "dur": duration, "args": args}
+        )
 
     def meta(self, what, process, name, **more):
         self.events.append({"ph": "M", "name": what, "pid": process, "args": {"name": name}} | more)

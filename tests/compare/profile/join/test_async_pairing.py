@@ -12,10 +12,13 @@ def pair(*rows):
     group, half, own_line, starts, ends = zip(*rows, strict=True) if rows else ((),) * 5
     halves = match_halves(
         CommunicationEvents(
-            group=np.array(group, np.int64), half=np.array(half, np.int8), own_line=np.array(own_line, bool),
-            starts=np.array(starts, float), ends=np.array(ends, float),
+            group=np.array(group, np.int64),
+            half=np.array(half, np.int8),
+            own_line=np.array(own_line, bool),
+            starts=np.array(starts, float),
+            ends=np.array(ends, float),
         )
-    )  # fmt: skip
+    )
     shown = [(rows[at][1], rows[at][3], float(halves.ends[at])) for at in np.flatnonzero(halves.chosen)]
     return shown, int(halves.unfinished.sum()), int(halves.unbegun.sum())
 
@@ -56,9 +59,12 @@ def test_the_line_of_asynchronous_operations_already_spans_it():
 
 def test_what_that_line_does_not_show_is_put_together():
     events = [
-        (0, START, LINE, 0, 6), (0, START, MAIN, 0, 1), (0, DONE, MAIN, 5, 6),
-        (0, START, MAIN, 10, 11), (0, DONE, MAIN, 15, 16),
-    ]  # fmt: skip
+        (0, START, LINE, 0, 6),
+        (0, START, MAIN, 0, 1),
+        (0, DONE, MAIN, 5, 6),
+        (0, START, MAIN, 10, 11),
+        (0, DONE, MAIN, 15, 16),
+    ]
     assert pair(*events) == ([(START, 0, 6), (START, 10, 16)], 0, 0)
 
 
@@ -73,9 +79,12 @@ def test_a_recording_that_begins_or_ends_in_the_middle_counts_what_is_seen():
 
 def test_a_lost_start_does_not_shift_those_after_it():
     events = [
-        (0, START, MAIN, 0, 1), (0, DONE, MAIN, 2, 3), (0, DONE, MAIN, 8, 9),
-        (0, START, MAIN, 10, 11), (0, DONE, MAIN, 12, 13),
-    ]  # fmt: skip
+        (0, START, MAIN, 0, 1),
+        (0, DONE, MAIN, 2, 3),
+        (0, DONE, MAIN, 8, 9),
+        (0, START, MAIN, 10, 11),
+        (0, DONE, MAIN, 12, 13),
+    ]
     assert pair(*events) == ([(START, 0, 3), (DONE, 8, 9), (START, 10, 13)], 0, 1)
 
 

@@ -18,7 +18,7 @@ from tests.compare.timeline.scenes import (
     serialize,
     start,
     timeline,
-)  # fmt: skip
+)
 from tests.compare.timeline.spaces import Ref, Space, data, number, tpu
 
 
@@ -88,8 +88,10 @@ def test_a_fusion_whose_program_is_not_there_is_counted(tmp_path):
     tpu(space, 0, [(begun, 0, 5), (FUSION, 5, 20), (over, 25, 5), (scatters, 30, 5), (REDUCE, 35, 5)])
     joined = timeline(space, tmp_path)
     assert comms(joined, "kind", "axes", "start_ns", "duration_ns") == [
-        ("?", "?", 0, 30), ("reduce-scatter", "?", 30, 5), ("all-reduce", "tensor", 35, 5),
-    ]  # fmt: skip
+        ("?", "?", 0, 30),
+        ("reduce-scatter", "?", 30, 5),
+        ("all-reduce", "tensor", 35, 5),
+    ]
     assert joined.unjoined_events == 2
 
 
@@ -128,8 +130,11 @@ def test_the_program_that_the_profile_carries_tells_most(tmp_path):
         ("fusion.9", "inner.1", "reduce-scatter", "data", "?", 6, 10),
     ]
     assert roles(joined) == {
-        "twice": "compute", "begun": "communication", "fusion.9": "communication", "over": "part",
-    }  # fmt: skip
+        "twice": "compute",
+        "begun": "communication",
+        "fusion.9": "communication",
+        "over": "part",
+    }
     assert joined.unjoined_events == 0
 
 
@@ -147,12 +152,15 @@ def test_programs_with_the_same_names_are_told_apart(tmp_path):
     other = PROGRAM.replace("{{0,1},{2,3}}", "{{0,1,2,3}}")
     space.programs({"jit_f(17)": serialize(), "jit_f(18)": serialize(other)})
     tpu(
-        space, 0, [("begun", 0, 1), ("over", 1, 4), ("begun", 10, 1), ("over", 11, 4)],
+        space,
+        0,
+        [("begun", 0, 1), ("over", 1, 4), ("begun", 10, 1), ("over", 11, 4)],
         XLA_Modules=[("jit_f(17)", 0, 9), ("jit_f(18)", 10, 9)],
-    )  # fmt: skip
+    )
     assert comms(timeline(space, tmp_path), "collective", "axes") == [
-        ("jit_f(17)/begun", "tensor"), ("jit_f(18)/begun", "data,tensor"),
-    ]  # fmt: skip
+        ("jit_f(17)/begun", "tensor"),
+        ("jit_f(18)/begun", "data,tensor"),
+    ]
 
 
 def test_a_program_is_found_by_its_number_too(tmp_path):
@@ -166,8 +174,9 @@ def test_a_program_may_be_given_where_the_profile_has_none(tmp_path):
     space = Space()
     tpu(space, 0, [("begun", 0, 1), ("fusion.9", 1, 10), ("over", 11, 4)], XLA_Modules=[("jit_f(17)", 0, 20)])
     assert comms(timeline(space, tmp_path, hlo=read_hlo(PROGRAM)), "collective", "axes", "duration_ns") == [
-        ("begun", "tensor", 15), ("inner.1", "data", 10),
-    ]  # fmt: skip
+        ("begun", "tensor", 15),
+        ("inner.1", "data", 10),
+    ]
     assert comms(timeline(space, tmp_path), "collective") == []
 
 

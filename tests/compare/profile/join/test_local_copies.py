@@ -62,15 +62,20 @@ def offloading(*, devices=4, lines=(0,)):
 def test_a_step_is_compute_waits_for_copies_exposed_communication_and_idle_time(tmp_path):
     times = trace_summary(timeline(offloading(), tmp_path))["per_step"]
     assert {name: times[name] for name in ("step_ns", "compute_ns", "copy_wait_ns", "exposed_ns")} == {
-        "step_ns": 100, "compute_ns": 20, "copy_wait_ns": 70, "exposed_ns": 8,
-    }  # fmt: skip
+        "step_ns": 100,
+        "compute_ns": 20,
+        "copy_wait_ns": 70,
+        "exposed_ns": 8,
+    }
 
 
 def test_what_is_in_flight_while_the_device_waits_for_a_copy_is_hidden(tmp_path):
     """Without the collective the device would wait for the copy as long."""
     space = Space()
-    gather = [(f"%all-gather-start.4 = ({HBM}, {HBM}) all-gather-start({HBM} %p), replica_groups={{{{0,1}}}}", 0, 1),
-              (f"%all-gather-done.4 = {HBM} all-gather-done(({HBM}, {HBM}) %all-gather-start.4)", 50, 10)]  # fmt: skip
+    gather = [
+        (f"%all-gather-start.4 = ({HBM}, {HBM}) all-gather-start({HBM} %p), replica_groups={{{{0,1}}}}", 0, 1),
+        (f"%all-gather-done.4 = {HBM} all-gather-done(({HBM}, {HBM}) %all-gather-start.4)", 50, 10),
+    ]
     tpu(space, 0, [gather[0], (fetched(1), 1, 39), (FUSION, 40, 10), gather[1]], Steps=[("0", 0, 100)])
     times = trace_summary(timeline(space, tmp_path, axes={}))["per_step"]
     assert (times["communication_ns"], times["hidden_ns"], times["exposed_ns"]) == (60, 49, 11)
@@ -117,13 +122,23 @@ def test_an_asynchronous_collective_is_the_same_where_only_one_device_has_a_line
 @pytest.mark.parametrize(
     ("text", "moves"),
     [
-        (fetch(1), "host → HBM"), (fetched(1), "host → HBM"), (OFFLOAD, "HBM → host"), (OFFLOADED, "HBM → host"),
-        (SLICE, "HBM → on-chip memory"), (SLICE_DONE, "HBM → on-chip memory"), (UPDATE, "HBM → host"),
-        (SEND, "HBM → host"), (RECEIVED, "host → HBM"), (ACROSS, None), (FUSION, None), (REDUCE, None),
-        (f"%copy.3 = {HBM} copy({HBM} %p)", None), (f"%async-done.3 = {HBM} async-done({HBM} %async-start.3)", None),
+        (fetch(1), "host → HBM"),
+        (fetched(1), "host → HBM"),
+        (OFFLOAD, "HBM → host"),
+        (OFFLOADED, "HBM → host"),
+        (SLICE, "HBM → on-chip memory"),
+        (SLICE_DONE, "HBM → on-chip memory"),
+        (UPDATE, "HBM → host"),
+        (SEND, "HBM → host"),
+        (RECEIVED, "host → HBM"),
+        (ACROSS, None),
+        (FUSION, None),
+        (REDUCE, None),
+        (f"%copy.3 = {HBM} copy({HBM} %p)", None),
+        (f"%async-done.3 = {HBM} async-done({HBM} %async-start.3)", None),
         (f"%copy-done.4 = {HBM} copy-done(%copy-start.4)", ""),
     ],
-)  # fmt: skip
+)
 def test_a_line_of_hlo_says_what_is_copied_where(text, moves):
     assert local_copy_of(text.partition(" = ")[0][1:], text, "") == moves
 
@@ -131,11 +146,15 @@ def test_a_line_of_hlo_says_what_is_copied_where(text, moves):
 @pytest.mark.parametrize(
     ("name", "category", "moves"),
     [
-        ("copy-done.4", "copy-done", ""), ("slice-start", "async-start", ""), ("x.4", "host send-done", "HBM → host"),
-        ("infeed.1", "infeed", "host → HBM"), ("copy.4", "copy", None), ("async-done.4", "async-done", None),
+        ("copy-done.4", "copy-done", ""),
+        ("slice-start", "async-start", ""),
+        ("x.4", "host send-done", "HBM → host"),
+        ("infeed.1", "infeed", "host → HBM"),
+        ("copy.4", "copy", None),
+        ("async-done.4", "async-done", None),
         ("copy_done_fusion", "loop fusion", None),
     ],
-)  # fmt: skip
+)
 def test_without_its_line_the_category_and_the_name_tell(name, category, moves):
     assert local_copy_of(name, "", category) == moves
 
@@ -175,9 +194,13 @@ def test_the_program_tells_copies_from_other_asynchronous_work(tmp_path):
     events = timeline(space, tmp_path).events
     shown = list(zip(events["hlo_op"], events["role"], events["moves"], strict=True))
     assert shown == [
-        ("begun", "copy", "host → HBM"), ("here", "copy", "host → HBM"), ("first", "copy", "HBM → on-chip memory"),
-        ("other", "part", ""), ("near", "copy", "HBM → on-chip memory"), ("sum", "part", ""),
-    ]  # fmt: skip
+        ("begun", "copy", "host → HBM"),
+        ("here", "copy", "host → HBM"),
+        ("first", "copy", "HBM → on-chip memory"),
+        ("other", "part", ""),
+        ("near", "copy", "HBM → on-chip memory"),
+        ("sum", "part", ""),
+    ]
 
 
 def test_a_device_whose_operations_were_not_recorded_is_in_no_mean(tmp_path):

@@ -48,8 +48,9 @@ def test_two_under_way_at_once_are_told_apart_by_where_they_meet(tmp_path):
     )
     tpu(space, 0, [*first, *second])
     assert comms(timeline(space, tmp_path), "kind", "start_ns", "duration_ns") == [
-        ("all-reduce", 0, 35), ("collective-permute", 5, 35),
-    ]  # fmt: skip
+        ("all-reduce", 0, 35),
+        ("collective-permute", 5, 35),
+    ]
 
 
 def test_an_end_that_began_before_the_record_has_what_its_start_says(tmp_path):
@@ -57,8 +58,9 @@ def test_an_end_that_began_before_the_record_has_what_its_start_says(tmp_path):
     space = Space()
     tpu(space, 0, [(done(3), 0, 5), (FUSION, 5, 5), (start(3), 10, 5), (FUSION, 15, 5), (done(3), 20, 5)])
     assert comms(timeline(space, tmp_path), "collective", "axes", "start_ns", "duration_ns") == [
-        ("all-reduce-start.3", "tensor", 0, 5), ("all-reduce-start.3", "tensor", 10, 15),
-    ]  # fmt: skip
+        ("all-reduce-start.3", "tensor", 0, 5),
+        ("all-reduce-start.3", "tensor", 10, 15),
+    ]
 
 
 def test_the_line_of_asynchronous_operations_may_call_it_by_another_word(tmp_path):

@@ -22,7 +22,7 @@ from tests.compare.timeline.scenes import (
     per_step,
     start,
     timeline,
-)  # fmt: skip
+)
 from tests.compare.timeline.spaces import Space, tpu
 
 STEP = {"Steps": [("0", 0, 800)], "XLA_Modules": [("jit_f(17)", 0, 800)]}
@@ -156,9 +156,12 @@ def test_on_the_line_of_asynchronous_operations_it_counts_once_too(tmp_path):
     space = Space()
     begun, over = call_event("", 3)
     tpu(
-        space, 0, [(begun, 100, 10), (FUSION, 110, 100), (over, 300, 100)], **STEP,
+        space,
+        0,
+        [(begun, 100, 10), (FUSION, 110, 100), (over, 300, 100)],
+        **STEP,
         Async_XLA_Ops=[(begun, 100, 300)],
-    )  # fmt: skip
+    )
     space.plane("/device:TPU:0 SparseCore 0").line("Sparse Core Ops").event(SPARSE, 105, 290)
     assert times(per_step(space, tmp_path)) == exactly(800, 300, 200, 100, 100, 300 / 800, 100 / 300)
 

@@ -96,10 +96,20 @@ def test_executions_whose_device_is_not_known_are_no_steps_where_others_are():
     """Two devices run the program twice; of a third run the profile shows a part, and not on which device."""
     ops = [(0, 1, 10), (1, 1, 12), (0, 2, 110), (1, 2, 112), (-1, 3, 50)]
     columns = {
-        "device": [device for device, _, _ in ops], "line": "pool", "name": "add", "hlo_op": "add", "module": "f(0)",
-        "text": "", "category": "", "tf_op": "", "main": True, "start_ns": [start for *_, start in ops],
-        "duration_ns": 20, "wait_ns": float("nan"), "run": [run for _, run, _ in ops],
-    }  # fmt: skip
+        "device": [device for device, _, _ in ops],
+        "line": "pool",
+        "name": "add",
+        "hlo_op": "add",
+        "module": "f(0)",
+        "text": "",
+        "category": "",
+        "tf_op": "",
+        "main": True,
+        "start_ns": [start for *_, start in ops],
+        "duration_ns": 20,
+        "wait_ns": float("nan"),
+        "run": [run for _, run, _ in ops],
+    }
     marks = steps_of(DeviceEvents(events=frame(columns, length=len(ops))), pd.DataFrame())
     rows = marks.frame[marks.frame["device"] >= 0].sort_values(["device", "step"])
     assert rows[["device", "step", "start_ns"]].values.tolist() == [[0, 0, 10], [0, 1, 110], [1, 0, 12], [1, 1, 112]]

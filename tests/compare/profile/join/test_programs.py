@@ -18,9 +18,22 @@ from tests.compare.timeline.toy_tpu import ToyTpu, write_program
 from tests.places import CORPUS
 
 PROGRAMS = [
-    "async_all_reduce", "two_chains", "fsdp_v5e_fuse", "combined", "nested_cond", "pipe_cond_layers", "moe_ragged",
-    "sp_v5p_small", "win_v6e_tp8", "fsdp_7x", "overlap_7x", "sp_7x", "dcn_7x", "dcn_pipe", "ring_attention",
-]  # fmt: skip
+    "async_all_reduce",
+    "two_chains",
+    "fsdp_v5e_fuse",
+    "combined",
+    "nested_cond",
+    "pipe_cond_layers",
+    "moe_ragged",
+    "sp_v5p_small",
+    "win_v6e_tp8",
+    "fsdp_7x",
+    "overlap_7x",
+    "sp_7x",
+    "dcn_7x",
+    "dcn_pipe",
+    "ring_attention",
+]
 STEPS = 2
 
 

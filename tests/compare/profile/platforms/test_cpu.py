@@ -131,8 +131,16 @@ def test_devices_that_the_user_has_put_in_another_order_are_numbered_by_their_pl
     sizes = {"num_replicas": 1, "num_partitions": 2, "run_id": 5}
     host["main"].event("CommonPjRtLoadedExecutable::Execute (jit_f)", 0, 50, _pt=5, _p=5, **sizes)
     for place, number in enumerate((1, 0)):
-        host[f"{place}"].event(f"[{place}] CommonPjRtLoadedExecutable::Execute (jit_f)", 61, 69, replica=0,
-                               partition=place, global_device_id=number, _ct=5, _c=5)  # fmt: skip
+        host[f"{place}"].event(
+            f"[{place}] CommonPjRtLoadedExecutable::Execute (jit_f)",
+            61,
+            69,
+            replica=0,
+            partition=place,
+            global_device_id=number,
+            _ct=5,
+            _c=5,
+        )
         host[f"{place}"].op("dot", 100 + place, 110, run_id=5, device_ordinal=number)
     host["2"].op("other", 200, 210, run_id=6, device_ordinal=7)
     raw = host.raw(tmp_path)
@@ -146,8 +154,11 @@ def test_programs_are_named_as_the_profile_lists_them(tmp_path):
     host["a"].event("add", 5, 6, hlo_op="add", hlo_module="jit_f", program_id=2**64 - 3)
     host["a"].event("sub", 7, 8, hlo_op="sub", hlo_module="jit_h", run_id=1, device_ordinal=0)
     assert list_rows(host.raw(tmp_path).events, "module") == [
-        ("jit_f(0)",), ("jit_g(0)",), ("jit_f(18446744073709551613)",), ("jit_h",),
-    ]  # fmt: skip
+        ("jit_f(0)",),
+        ("jit_g(0)",),
+        ("jit_f(18446744073709551613)",),
+        ("jit_h",),
+    ]
 
 
 def test_a_host_without_operations_has_no_events(tmp_path):

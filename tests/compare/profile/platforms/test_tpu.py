@@ -34,9 +34,11 @@ def test_an_operation_has_its_instructions_name_its_line_of_hlo_and_its_program(
     space = Space()
     about = {"hlo_category": Ref("all-reduce"), "tf_op": "jit(f)/layer.mlp.down/psum:"}
     tpu(
-        space, 3, [(FUSION, 10, 5), (REDUCE, 15, 5, {"about": about})],
+        space,
+        3,
+        [(FUSION, 10, 5), (REDUCE, 15, 5, {"about": about})],
         XLA_Modules=[("jit_f(17)", 10, 100, {"stats": {"run_id": 8}})],
-    )  # fmt: skip
+    )
     events = raw(space, tmp_path).events
     assert list_rows(events, "device", "line", "name", "hlo_op", "text", "module", "run", "main") == [
         (3, "XLA Ops", "fusion.2", "fusion.2", FUSION, "jit_f(17)", 8, True),
@@ -63,9 +65,11 @@ def test_a_bare_name_is_the_instructions_with_or_without_its_mark(tmp_path):
 def test_each_operation_belongs_to_the_execution_in_which_it_begins(tmp_path):
     space = Space()
     tpu(
-        space, 0, [(FUSION, 0, 5), (FUSION, 20, 5), (FUSION, 40, 5), (FUSION, 99, 5)],
+        space,
+        0,
+        [(FUSION, 0, 5), (FUSION, 20, 5), (FUSION, 40, 5), (FUSION, 99, 5)],
         XLA_Modules=[("jit_f(1)", 0, 10), ("jit_g(2)", 20, 10), ("jit_f(1)", 40, 10)],
-    )  # fmt: skip
+    )
     device_events = raw(space, tmp_path)
     assert list_rows(device_events.events, "module", "run") == [
         ("jit_f(1)", 0),
@@ -74,8 +78,10 @@ def test_each_operation_belongs_to_the_execution_in_which_it_begins(tmp_path):
         ("", -1),
     ]
     assert list_rows(device_events.executions, "module", "start_ns", "duration_ns") == [
-        ("jit_f(1)", 0, 10), ("jit_g(2)", 20, 10), ("jit_f(1)", 40, 10),
-    ]  # fmt: skip
+        ("jit_f(1)", 0, 10),
+        ("jit_g(2)", 20, 10),
+        ("jit_f(1)", 40, 10),
+    ]
 
 
 def test_outside_all_executions_the_programs_number_is_known(tmp_path):
@@ -102,8 +108,18 @@ def test_lines_of_asynchronous_operations_and_of_other_cores_are_told_apart(tmp_
 
 def test_derived_lines_and_counters_are_no_operations(tmp_path):
     space = Space()
-    derived = ("TC Overlay", "Framework Ops", "Framework Name Scope", "Source code", "XLA TraceMe", "_counters_",
-               "counters_0", "Scalar Unit", "Host Offload Ops", "Tensor Core Sync Flag")  # fmt: skip
+    derived = (
+        "TC Overlay",
+        "Framework Ops",
+        "Framework Name Scope",
+        "Source code",
+        "XLA TraceMe",
+        "_counters_",
+        "counters_0",
+        "Scalar Unit",
+        "Host Offload Ops",
+        "Tensor Core Sync Flag",
+    )
     tpu(space, 0, [(FUSION, 0, 5)], **{name.replace(" ", "_"): [("x", 0, 5)] for name in derived[:5]})
     for name in derived[5:]:
         space.planes[0].line(name).event("x", 0, 5)
@@ -125,8 +141,11 @@ def test_a_devices_own_steps_bear_their_numbers(tmp_path):
     tpu(space, 1, [(FUSION, 0, 5)], Steps=[("11", 2, 100), ("12", 102, 90)])
     steps = raw(space, tmp_path).steps
     assert list_rows(steps, "device", "step", "start_ns", "duration_ns") == [
-        (0, 11, 0, 100), (0, 12, 100, 90), (1, 11, 2, 100), (1, 12, 102, 90),
-    ]  # fmt: skip
+        (0, 11, 0, 100),
+        (0, 12, 100, 90),
+        (1, 11, 2, 100),
+        (1, 12, 102, 90),
+    ]
 
 
 def test_steps_whose_names_are_no_numbers_are_counted(tmp_path):
@@ -183,10 +202,17 @@ def test_xprof_sees_the_same_operations(tmp_path):
     traced = json.loads(data)["traceEvents"]
     lines = {(row["pid"], row["tid"]): row["args"]["name"] for row in traced if row.get("name") == "thread_name"}
     theirs = [
-        (row["pid"] - 1, row["name"], row["ts"] * 1000, row["dur"] * 1000, row["args"].get("hlo_category", ""),
-         row["args"].get("tf_op", ""))
-        for row in traced if row.get("ph") == "X" and lines[row["pid"], row["tid"]] == "XLA Ops"
-    ]  # fmt: skip
+        (
+            row["pid"] - 1,
+            row["name"],
+            row["ts"] * 1000,
+            row["dur"] * 1000,
+            row["args"].get("hlo_category", ""),
+            row["args"].get("tf_op", ""),
+        )
+        for row in traced
+        if row.get("ph") == "X" and lines[row["pid"], row["tid"]] == "XLA Ops"
+    ]
     read = read_file(path)
     ours = op_events(read).events.assign(start_ns=lambda events: events["start_ns"] + read.zero_ns)
     columns = ("device", "name", "start_ns", "duration_ns", "category", "tf_op")

@@ -22,13 +22,15 @@ def test_meters_are_read_by_name_with_their_fractions(tmp_path):
     space = Space()
     plane(space)
     meters = {meter.name: meter for meter in timeline(space, tmp_path).meters}
-    assert {name: (meter.quantity, meter.component, meter.unit, meter.values.tolist(), meter.times_ns.tolist())
-            for name, meter in meters.items()} == {
+    assert {
+        name: (meter.quantity, meter.component, meter.unit, meter.values.tolist(), meter.times_ns.tolist())
+        for name, meter in meters.items()
+    } == {
         "VDD Core SPI Sampler Power Meter(W)": (POWER, CORE, "W", [100.0, 200.5], [0, 500]),
         "HBM FW Power Meter PL2(W)": (POWER, MEMORY, "W", [15], [250]),
         "HBM FW Max Temperature(C)": (TEMPERATURE, MEMORY, "°C", [43], [5]),
         "VDD Core FW Throttle(%)": (THROTTLE, CORE, "%", [12.5], [7]),
-    }  # fmt: skip
+    }
 
 
 def test_states_of_throttling_are_shares_of_the_time(tmp_path):

@@ -33,8 +33,9 @@ def test_mean_peak_and_joules_are_those_of_charllm_ppt(tmp_path):
 
 def test_energy_is_summed_over_devices_and_spread_is_within_and_between_hosts(tmp_path):
     """16 ranks, two hosts of 8: means of 100 and 120 W in each host by turns, 50 W more on the second."""
-    files = {f"gpu_power_{rank}": [(0, watts := 100 + 20 * (rank % 2) + 50 * (rank // 8)), (10, watts)]
-             for rank in range(16)}  # fmt: skip
+    files = {
+        f"gpu_power_{rank}": [(0, watts := 100 + 20 * (rank % 2) + 50 * (rank // 8)), (10, watts)] for rank in range(16)
+    }
     table, notes = meters(write(tmp_path, **files))
     power = table["gpu_power"]
     assert (power.devices, power.mean, power.within_hosts_std, power.between_hosts_std) == (16, 135, 10, 25)
@@ -46,8 +47,9 @@ def test_energy_is_summed_over_devices_and_spread_is_within_and_between_hosts(tm
 
 def test_hosts_begin_at_the_ranks_that_have_files_of_their_system(tmp_path):
     files = {f"gpu_power_{rank}": [(0, rank), (1, rank)] for rank in range(4)}
-    table, notes = meters(write(tmp_path, **files, system_cpu_temp_rank_0_id_x86=[(0, 50)],
-                                system_cpu_temp_rank_2_id_x86=[(0, 60)]))  # fmt: skip
+    table, notes = meters(
+        write(tmp_path, **files, system_cpu_temp_rank_0_id_x86=[(0, 50)], system_cpu_temp_rank_2_id_x86=[(0, 60)])
+    )
     assert (table["gpu_power"].within_hosts_std, table["gpu_power"].between_hosts_std, notes) == (0.5, 1, ())
     assert table["system_cpu_temp x86"].peak == 60
 
@@ -59,8 +61,9 @@ def test_counters_of_32_bits_go_on_behind_their_end(tmp_path):
 
 def test_a_counter_has_its_growth_and_no_mean_of_what_it_shows(tmp_path):
     near = 2**32 - 1024
-    table, _ = meters(write(tmp_path, nvlink_rx_throughput_0=[(0, near), (1, near + 512)],
-                            nvlink_rx_throughput_1=[(0, 7), (1, 2055)]))  # fmt: skip
+    table, _ = meters(
+        write(tmp_path, nvlink_rx_throughput_0=[(0, near), (1, near + 512)], nvlink_rx_throughput_1=[(0, 7), (1, 2055)])
+    )
     counter = table["nvlink_rx_throughput"]
     assert (counter.total, counter.peak_device) == (512 + 2048, 1)
     assert (counter.mean, counter.peak, counter.lowest_device_mean, counter.highest_device_mean) == (None,) * 4
@@ -106,8 +109,10 @@ def test_a_folder_or_a_file_is_known_by_its_name(tmp_path):
     write(tmp_path, gpu_power_0=[(0, 1)], run7_sm_clock_12=[(0, 1)], notes="hello")
     assert holds_power(tmp_path)
     assert [is_metric(tmp_path / name) for name in ("run7_sm_clock_12.csv", "notes.csv", "gpu_power.csv")] == [
-        True, False, False,
-    ]  # fmt: skip
+        True,
+        False,
+        False,
+    ]
 
 
 def test_the_board_s_power_is_a_device_s_and_that_of_its_memory_is_a_part_of_it(tmp_path):

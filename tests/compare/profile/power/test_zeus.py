@@ -44,8 +44,14 @@ def test_lines_that_are_no_windows_are_left_out_and_said(tmp_path):
 
 
 def test_measurements_are_read_as_json(tmp_path):
-    one = {"time": 2.0, "gpu_energy": {"0": 100.0, "1": 300.0}, "cpu_energy": {"0": 40.0}, "dram_energy": None,
-           "soc_energy": None, "total_energy": 400.0}  # fmt: skip
+    one = {
+        "time": 2.0,
+        "gpu_energy": {"0": 100.0, "1": 300.0},
+        "cpu_energy": {"0": 40.0},
+        "dram_energy": None,
+        "soc_energy": None,
+        "total_energy": 400.0,
+    }
     for name, value in {"one": one, "many": [one, one], "named": {"a": one, "b": one}}.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(value))
         assert holds_power(tmp_path / f"{name}.json")

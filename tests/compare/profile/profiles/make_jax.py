@@ -32,8 +32,10 @@ def program(batch, weights):
     x, _ = jax.lax.scan(layer, batch, weights)
     turn = jax.shard_map(
         lambda own: jax.lax.ppermute(own, "data", [(0, 1), (1, 0)]),
-        mesh=mesh, in_specs=P("data", "tensor"), out_specs=P("data", "tensor"),
-    )  # fmt: skip
+        mesh=mesh,
+        in_specs=P("data", "tensor"),
+        out_specs=P("data", "tensor"),
+    )
     return turn(x - x.sum(axis=0))
 
 

@@ -160,9 +160,16 @@ def test_the_curves_of_a_phase_have_one_scale_and_end_with_their_steps():
         times = decode(StepTimes, made["timing"]["per_step"] | {"step_ns": step})
         section = replace(decode(Timing, made["timing"]), per_step=times)
         return ProgramTiming(
-            phase="prefill", arm="jax", title="JAX", cell="tpu", default=True, platform=None, section=section, rows=(),
+            phase="prefill",
+            arm="jax",
+            title="JAX",
+            cell="tpu",
+            default=True,
+            platform=None,
+            section=section,
+            rows=(),
             energy=energy,
-        )  # fmt: skip
+        )
 
     drawn = draw_phase("prefill", [timing([100, 50], 1e6, 2e6), timing([200], 4e6, 4e6)])
     assert [curve.area for curve in drawn.curves] == ["M0 60V30.0H250.0V45.0H500.0V60Z", "M0 60V0.0H1000.0V60Z"]
@@ -185,8 +192,10 @@ def test_colours_of_neighbours_differ_in_grey():
 
     from compare.render.energy.figures import _LOOK
 
-    grey = {name: sum(w * c for w, c in zip((0.299, 0.587, 0.114), to_rgb(colour), strict=True))
-            for name, (colour, _) in _LOOK.items()}  # fmt: skip
+    grey = {
+        name: sum(w * c for w, c in zip((0.299, 0.587, 0.114), to_rgb(colour), strict=True))
+        for name, (colour, _) in _LOOK.items()
+    }
     for stack in (("compute", "memory", "network", "idle"), ("compute", "memory", "ici", "dcn", "static")):
         for before, after in itertools.pairwise(stack):
             assert abs(grey[before] - grey[after]) > 0.1, (before, after)

@@ -7,13 +7,23 @@ from tests.compare.render.reports import make_report
 def entry(arm, amount, owner, *, evidence="", cause="bubble", gone=(), half=(), same=()):
     removed = dict.fromkeys(gone, amount) | dict.fromkeys(half, amount // 2) | dict.fromkeys(same, 0)
     return {
-        "arm": arm, "scope": "layer.mlp.down", "axes": "tp", "kind": "all-reduce", "verdict": "inflated",
-        "cause": cause, "bytes": amount, "owner": owner, "evidence": evidence, "removed_by": list(gone),
+        "arm": arm,
+        "scope": "layer.mlp.down",
+        "axes": "tp",
+        "kind": "all-reduce",
+        "verdict": "inflated",
+        "cause": cause,
+        "bytes": amount,
+        "owner": owner,
+        "evidence": evidence,
+        "removed_by": list(gone),
         "reduced_by": list(half),
-        "controls": {cell: {"changes": [], "left_bytes": amount - part, "removed_bytes": part}
-                     for cell, part in removed.items()},
-        "origins": {}, "source_line": None,
-    }  # fmt: skip
+        "controls": {
+            cell: {"changes": [], "left_bytes": amount - part, "removed_bytes": part} for cell, part in removed.items()
+        },
+        "origins": {},
+        "source_line": None,
+    }
 
 
 def report(entries=(), *, pairs=(), controls=()):
@@ -23,13 +33,17 @@ def report(entries=(), *, pairs=(), controls=()):
 
 
 def test_bytes_are_told_by_owner_with_what_shows_it():
-    document = report([
-        entry("torchxla", 2_000_000, "attention", evidence="tpu+einsum", gone=("tpu+einsum",), same=("tpu+shardy",)),
-        entry("torchxla", 300_000, "form", evidence="tpu+explicit", gone=("tpu+explicit",)),
-        entry("torchxla", 100_000, "form", evidence="tpu+explicit", cause="replicated", gone=("tpu+explicit",)),
-        entry("jax", 5_000, "compiler", evidence="all-gather-combiner", same=("tpu+explicit",)),
-        entry("jax", 4_000, "open", same=("tpu+gspmd",)),
-    ])  # fmt: skip
+    document = report(
+        [
+            entry(
+                "torchxla", 2_000_000, "attention", evidence="tpu+einsum", gone=("tpu+einsum",), same=("tpu+shardy",)
+            ),
+            entry("torchxla", 300_000, "form", evidence="tpu+explicit", gone=("tpu+explicit",)),
+            entry("torchxla", 100_000, "form", evidence="tpu+explicit", cause="replicated", gone=("tpu+explicit",)),
+            entry("jax", 5_000, "compiler", evidence="all-gather-combiner", same=("tpu+explicit",)),
+            entry("jax", 4_000, "open", same=("tpu+gspmd",)),
+        ]
+    )
     assert whose_lines(document, "decode") == [
         "JAX: 5.00 kB attributed to the compiler (cause: bubble; inserted by all-gather-combiner), 4.00 kB "
         "unattributed (cause: bubble; also present in tpu+gspmd; add --controls style to compare with hand-written "
@@ -53,18 +67,28 @@ def control(cell, **phases):
 
 
 def done(before, *, removed=0, added=0, status="ok", error=None):
-    return {"status": status, "error": error, "default_bytes": before, "control_bytes": before - removed + added,
-            "removed_bytes": removed, "added_bytes": added}  # fmt: skip
+    return {
+        "status": status,
+        "error": error,
+        "default_bytes": before,
+        "control_bytes": before - removed + added,
+        "removed_bytes": removed,
+        "added_bytes": added,
+    }
 
 
 def test_each_control_is_one_sentence():
     refused = done(9, status="not offered", error="style explicit is not offered on pp2")
-    lines = showed_lines(report(controls=[
-        control("tpu+gspmd", prefill=done(10), decode=done(20)),
-        control("tpu+einsum", prefill=done(4_000, removed=3_000), decode=done(20, removed=20, added=7)),
-        control("tpu+explicit", prefill=refused, decode=refused),
-        control("tpu+unrolled", decode=done(9, status="crashed", error="died of SIGABRT")),
-    ]))  # fmt: skip
+    lines = showed_lines(
+        report(
+            controls=[
+                control("tpu+gspmd", prefill=done(10), decode=done(20)),
+                control("tpu+einsum", prefill=done(4_000, removed=3_000), decode=done(20, removed=20, added=7)),
+                control("tpu+explicit", prefill=refused, decode=refused),
+                control("tpu+unrolled", decode=done(9, status="crashed", error="died of SIGABRT")),
+            ]
+        )
+    )
     assert lines == [
         "JAX tpu+gspmd, the same program under the GSPMD partitioner: no change",
         "JAX tpu+einsum, the same model with attention written as einsum: removes 3.00 kB of 4.00 kB beyond the plan "
@@ -77,8 +101,13 @@ def test_each_control_is_one_sentence():
 
 def pair(partitioner, *, chosen=False, torch=5, common=1):
     cells = {"jax": "tpu", "torchxla": "tpu+shardy"}
-    return {"partitioner": partitioner, "cells": cells, "chosen": chosen, "common": common,
-            "framework_induced": {"jax": 0, "torchxla": torch}}  # fmt: skip
+    return {
+        "partitioner": partitioner,
+        "cells": cells,
+        "chosen": chosen,
+        "common": common,
+        "framework_induced": {"jax": 0, "torchxla": torch},
+    }
 
 
 def test_a_second_comparison_says_whether_it_agrees():

@@ -31,8 +31,10 @@ def test_without_a_page_the_report_and_the_tables_are_the_same(drawn: dict[str, 
     assert {"report.json", "tables/events.parquet"} <= set(saved)
     assert saved.items() <= drawn.items()
     assert {name.partition("/")[0] for name in set(drawn) - set(saved)} == {
-        "figures", "report.html", "timeline.perfetto.json.gz",
-    }  # fmt: skip
+        "figures",
+        "report.html",
+        "timeline.perfetto.json.gz",
+    }
 
 
 def test_a_process_that_has_drawn_another_run_draws_the_same(drawn: dict[str, bytes], tmp_path: Path) -> None:

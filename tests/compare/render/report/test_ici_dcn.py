@@ -48,8 +48,19 @@ def test_where_nothing_crosses_that_is_said():
     ],
 )
 def test_a_row_of_the_contract_says_what_it_talks_through(row, words):
-    known = {"scope": "x", "kind": "all-gather", "axes": "dp", "executions": 1, "payload_bytes": 1, "wire_bytes": 1,
-             "step_wire_bytes": 1, "served_bytes": 1, "unserved_bytes": 0, "formula": "f", "source": "s"}  # fmt: skip
+    known = {
+        "scope": "x",
+        "kind": "all-gather",
+        "axes": "dp",
+        "executions": 1,
+        "payload_bytes": 1,
+        "wire_bytes": 1,
+        "step_wire_bytes": 1,
+        "served_bytes": 1,
+        "unserved_bytes": 0,
+        "formula": "f",
+        "source": "s",
+    }
     assert network_words(decode(ServedRow, known | row)) == words
 
 

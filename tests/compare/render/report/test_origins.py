@@ -10,17 +10,28 @@ TOTALS = dict.fromkeys(
 
 
 def entry(origin, collectives, amount, **changes):
-    return {"origin": origin, "collectives": collectives, "step_wire_bytes": amount, "inherent_bytes": 0,
-            "inflated_bytes": 0, "induced_bytes": 0, "changes": changes}  # fmt: skip
+    return {
+        "origin": origin,
+        "collectives": collectives,
+        "step_wire_bytes": amount,
+        "inherent_bytes": 0,
+        "inflated_bytes": 0,
+        "induced_bytes": 0,
+        "changes": changes,
+    }
 
 
 def report(*origins, why="", partitioner="shardy"):
     document = make_report(phases=("decode",))
     arms = document["phases"]["decode"]["arms"]
     arms["jax"] |= {
-        "origins": list(origins), "origins_why_not": why, "partitioner": partitioner, "collectives": [],
-        "totals": None, "controls": {},
-    }  # fmt: skip
+        "origins": list(origins),
+        "origins_why_not": why,
+        "partitioner": partitioner,
+        "collectives": [],
+        "totals": None,
+        "controls": {},
+    }
     document["phases"]["decode"]["arms"] = {"jax": arms["jax"]}
     return document
 
@@ -45,13 +56,16 @@ def test_several_are_told_with_their_bytes_and_what_later_passes_did_with_them_a
     ]
 
 
-@pytest.mark.parametrize(("origin", "words"), [
-    ("partitioner+program", "the partitioner (Shardy) and the program itself"),
-    ("late-pass", "the pass late-pass"),
-    ("unknown: late-pass", "an unknown pass (late-pass)"),
-    ("unknown: from a to b", "an unknown pass (from a to b)"),
-    ("unknown", "an unknown pass (not in the recorded texts)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("origin", "words"),
+    [
+        ("partitioner+program", "the partitioner (Shardy) and the program itself"),
+        ("late-pass", "the pass late-pass"),
+        ("unknown: late-pass", "an unknown pass (late-pass)"),
+        ("unknown: from a to b", "an unknown pass (from a to b)"),
+        ("unknown", "an unknown pass (not in the recorded texts)"),
+    ],
+)
 def test_every_origin_has_its_words(origin, words):
     assert lines(entry(origin, 1, 1))[0].startswith(f"JAX tpu: 1 collective inserted by {words};")
 

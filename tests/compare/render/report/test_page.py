@@ -44,8 +44,9 @@ def _hostile(value: Any) -> Any:
     """The same report with every word of a program replaced; what the templates look words up by stays."""
     kept = {"arm", "status", "verdict", "network", "executions_are", "cell", "phases"}
     if isinstance(value, dict):
-        return {name: inner if name in kept and isinstance(inner, str) else _hostile(inner)
-                for name, inner in value.items()}  # fmt: skip
+        return {
+            name: inner if name in kept and isinstance(inner, str) else _hostile(inner) for name, inner in value.items()
+        }
     if isinstance(value, list):
         return [_hostile(inner) for inner in value]
     return value + HOSTILE if isinstance(value, str) and value not in ("tpu", "tpu+gspmd", "tpu+einsum") else value
@@ -122,8 +123,13 @@ def test_a_guess_of_a_time_is_not_shown_and_what_was_compiled_is_tables(report: 
     assert "optimal_s" not in html
     assert "0.123" not in html
     honesty = html[html.index('id="honesty"') :]
-    for what, words in (("flops", "14,000,000,000,000"), ("bytes accessed", "2.00 GB"), ("loop bodies", "counted once"),
-                        ("compile import", "0.38 s"), ("temp bytes", "410 MB")):  # fmt: skip
+    for what, words in (
+        ("flops", "14,000,000,000,000"),
+        ("bytes accessed", "2.00 GB"),
+        ("loop bodies", "counted once"),
+        ("compile import", "0.38 s"),
+        ("temp bytes", "410 MB"),
+    ):
         assert f'<tr><th scope="row">{what}</th><td>{words}</td></tr>' in honesty
     assert "<pre" not in honesty
 
@@ -142,8 +148,10 @@ def test_every_line_of_source_of_a_difference_is_shown_with_its_bytes(report: Re
         "torchxla_impl/decoder/cache.py:73"
     )
     html = page(report).replace("\N{NO-BREAK SPACE}", " ")
-    lines = ("<p><code>torchxla_impl/decoder/cache.py:73</code> 1.01 GB</p>",
-             "<p><code>torchxla_impl/decoder/layers.py:88</code> 503 MB</p>")  # fmt: skip
+    lines = (
+        "<p><code>torchxla_impl/decoder/cache.py:73</code> 1.01 GB</p>",
+        "<p><code>torchxla_impl/decoder/layers.py:88</code> 503 MB</p>",
+    )
     assert "".join(lines) in html
     assert "at <code>torchxla_impl/decoder/cache.py:73</code> and 1 more" in html
 

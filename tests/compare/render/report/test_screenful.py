@@ -60,8 +60,12 @@ def test_the_details_have_the_times_the_passes_the_attribution_and_the_controls(
     lines: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     more = print_lines(capsys, details=True)
-    for words in ("Prefill: time per step, modelled", "Attribution of the bytes beyond the plan (default programs)",
-                  "What each control removes", "TorchXLA: 567 MB attributed to the attention call"):  # fmt: skip
+    for words in (
+        "Prefill: time per step, modelled",
+        "Attribution of the bytes beyond the plan (default programs)",
+        "What each control removes",
+        "TorchXLA: 567 MB attributed to the attention call",
+    ):
         assert any(line.startswith(words) for line in more), words
         assert not any(line.startswith(words) for line in lines), words
     assert more[-1] == "run/report.html"

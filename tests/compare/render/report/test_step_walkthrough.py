@@ -35,8 +35,13 @@ def test_what_the_plan_asks_and_nothing_moves_is_told(report: Report) -> None:
     sentences = story(report, "prefill")
     scopes = [station.scope for chapter in sentences.chapters for station in chapter.stations]
     assert scopes == [
-        "embed", "pipeline.shift", "layer.attention.out", "layer.mlp.down", "sample", "pipeline.collect",
-    ]  # fmt: skip
+        "embed",
+        "pipeline.shift",
+        "layer.attention.out",
+        "layer.mlp.down",
+        "sample",
+        "pipeline.collect",
+    ]
     assert all(station.required for chapter in sentences.chapters for station in chapter.stations)
 
 
@@ -49,8 +54,11 @@ def test_loops_that_are_written_out_are_told_as_such(report: Report) -> None:
                 for _ in range(collective["executions"])
             ]
     assert [chapter.label for chapter in story(report, "prefill").chapters] == [
-        "Several times, unrolled", "In every layer, unrolled", "In every tick, unrolled", "Once per step",
-    ]  # fmt: skip
+        "Several times, unrolled",
+        "In every layer, unrolled",
+        "In every tick, unrolled",
+        "Once per step",
+    ]
 
 
 def test_a_loop_of_one_trip_is_no_loop(report: Report) -> None:
@@ -59,17 +67,27 @@ def test_a_loop_of_one_trip_is_no_loop(report: Report) -> None:
             for collective in cell["collectives"]:
                 collective["loops"] = [16, 1] if collective["loops"] == [5, 16] else [1] * len(collective["loops"])
     assert [chapter.label for chapter in story(report, "prefill").chapters] == [
-        "Once per step", "In each of 16 layers", "Once per step",
-    ]  # fmt: skip
+        "Once per step",
+        "In each of 16 layers",
+        "Once per step",
+    ]
 
 
 def test_rows_that_differ_in_nothing_but_their_names_are_one() -> None:
     rows = [
-        row(f"all-reduce.{at}", "all-reduce", "tp", "layer.mlp.down", payload_bytes=8, step_wire_bytes=12,
-            inherent_bytes=12 if at < 64 else 0, inflated_bytes=0 if at < 64 else 12,
-            causes={} if at < 64 else {"bubble": 12})
+        row(
+            f"all-reduce.{at}",
+            "all-reduce",
+            "tp",
+            "layer.mlp.down",
+            payload_bytes=8,
+            step_wire_bytes=12,
+            inherent_bytes=12 if at < 64 else 0,
+            inflated_bytes=0 if at < 64 else 12,
+            causes={} if at < 64 else {"bubble": 12},
+        )
         for at in range(80)
-    ]  # fmt: skip
+    ]
     (move,) = moves(rows)
     assert (len(move.rows), move.executions, move.sum_of("step_wire_bytes"), move.causes) == (
         80,

@@ -202,8 +202,17 @@ def test_each_phase_has_its_times_and_what_of_the_wait_nobody_needed(report: Rep
     assert lines[at + 1] == "Modelled for v5e:2x4 (not measured)"
     table = lines[at + 2 : at + 9]
     assert table[0].split() == ["communi-", *["exposed"] * 3]
-    assert table[1].split() == ["program", "step", "compute", "cation", "hidden", "exposed", "inherent", "inflated",
-                                "induced"]  # fmt: skip
+    assert table[1].split() == [
+        "program",
+        "step",
+        "compute",
+        "cation",
+        "hidden",
+        "exposed",
+        "inherent",
+        "inflated",
+        "induced",
+    ]
     assert " ".join(table[5].split()) == ("TorchXLA tpu 117 ms 56.5 ms 65.0 ms 4.50 ms 60.5 ms 38.6 ms 9.90 ms 12.0 ms")
     cells = " ".join(" ".join(lines).split())
     assert "Prefill: time per step, measured on CPU devices" in cells

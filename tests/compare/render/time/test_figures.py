@@ -15,8 +15,14 @@ pytestmark = pytest.mark.slow
 
 Report = dict[str, Any]
 
-NAMES = ["time-prefill-exposed", "time-prefill-strip", "time-prefill-pipeline", "time-prefill-network",
-         "time-prefill-intervals", "traffic-prefill-routed"]  # fmt: skip
+NAMES = [
+    "time-prefill-exposed",
+    "time-prefill-strip",
+    "time-prefill-pipeline",
+    "time-prefill-network",
+    "time-prefill-intervals",
+    "traffic-prefill-routed",
+]
 
 
 def _drawn(report: Report) -> dict[str, Picture]:

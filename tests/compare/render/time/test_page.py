@@ -78,19 +78,29 @@ def test_the_timelines_are_held_against_each_other(html: str) -> None:
 
 @pytest.mark.parametrize(
     ("longer", "exposed", "words"),
-    [(0, 0, "JAX tpu and TorchXLA tpu communicate and wait equally long"),
-     (-3e6, 1e6, "JAX tpu communicates 3.00 ms a step longer than TorchXLA tpu, and waits 1.00 ms less"),
-     (3e6, 0, "TorchXLA tpu communicates 3.00 ms a step longer than JAX tpu, and waits equally long"),
-     (None, None, "JAX tpu against TorchXLA tpu: times are not known by device")],
-)  # fmt: skip
+    [
+        (0, 0, "JAX tpu and TorchXLA tpu communicate and wait equally long"),
+        (-3e6, 1e6, "JAX tpu communicates 3.00 ms a step longer than TorchXLA tpu, and waits 1.00 ms less"),
+        (3e6, 0, "TorchXLA tpu communicates 3.00 ms a step longer than JAX tpu, and waits equally long"),
+        (None, None, "JAX tpu against TorchXLA tpu: times are not known by device"),
+    ],
+)
 def test_what_differs_is_told_from_the_longer_side(report: Report, longer: float, exposed: float, words: str) -> None:
     sides = ("left", "right")
     amounts = {f"{side}_{what}_ns": None for side in sides for what in ("communication", "exposed")}
-    report["phases"]["prefill"]["time_differences"] = {"modelled": {
-        "left": {"arm": "jax", "cell": "tpu"}, "right": {"arm": "torchxla", "cell": "tpu"}, "labels": {},
-        "total": {**amounts, "difference_communication_ns": longer, "difference_exposed_ns": exposed},
-        "by_scope": [], "excess": [], "stretches": [], "num_stretches": 0, "notes": [],
-    }}  # fmt: skip
+    report["phases"]["prefill"]["time_differences"] = {
+        "modelled": {
+            "left": {"arm": "jax", "cell": "tpu"},
+            "right": {"arm": "torchxla", "cell": "tpu"},
+            "labels": {},
+            "total": {**amounts, "difference_communication_ns": longer, "difference_exposed_ns": exposed},
+            "by_scope": [],
+            "excess": [],
+            "stretches": [],
+            "num_stretches": 0,
+            "notes": [],
+        }
+    }
     assert differences(report, "prefill")[0].sentence == words
 
 

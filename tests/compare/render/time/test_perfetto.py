@@ -42,8 +42,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_arms_are_processes_that_say_what_they_are(place: Path) -> None:
     events = read(place)
     assert list(processes(events).values()) == [
-        f"JAX prefill tpu, {LABEL}", f"TorchXLA prefill tpu, {LABEL}", f"JAX prefill cpu, {MEASURED}",
-    ]  # fmt: skip
+        f"JAX prefill tpu, {LABEL}",
+        f"TorchXLA prefill tpu, {LABEL}",
+        f"JAX prefill cpu, {MEASURED}",
+    ]
 
 
 def test_devices_have_a_thread_for_compute_and_one_for_communication(place: Path) -> None:
@@ -61,17 +63,29 @@ def test_every_communication_is_in_a_slice_of_its_verdict_and_tells_all_of_itsel
     events = [event for event in slices(read(place)) if event["pid"] == 2]
     communications = [event for event in events if "args" in event]
     assert Counter(event["cat"] for event in communications) == {
-        "inherent": 2 * TICKS * LAYERS * 2, "induced": 2 * TICKS * LAYERS * 3, "inflated": 2 * TICKS,
-    }  # fmt: skip
+        "inherent": 2 * TICKS * LAYERS * 2,
+        "induced": 2 * TICKS * LAYERS * 3,
+        "inflated": 2 * TICKS,
+    }
     outer = Counter((e["tid"], e["ts"], e["dur"], e["name"], e["cname"]) for e in events if e["cat"] == "verdict")
     assert outer == Counter((e["tid"], e["ts"], e["dur"], e["cat"], e["cname"]) for e in communications)
     gather = next(event for event in communications if event["args"]["collective"] == "all-gather.11")
     assert gather["name"] == "all-gather over tp in layer.attention.core"
     assert gather["args"] == {
-        "verdict": "induced", "bytes_by_verdict": "induced", "collective": "all-gather.11", "hlo_op": "all-gather.11",
-        "name": "all-gather.11", "line": "XLA Ops", "kind": "all-gather", "axes": "tp", "scope": "layer.attention.core",
-        "step": 0, "payload_bytes": 16_777_216, "exposed_ns": 100_000, "hidden_ns": 50_000,
-    }  # fmt: skip
+        "verdict": "induced",
+        "bytes_by_verdict": "induced",
+        "collective": "all-gather.11",
+        "hlo_op": "all-gather.11",
+        "name": "all-gather.11",
+        "line": "XLA Ops",
+        "kind": "all-gather",
+        "axes": "tp",
+        "scope": "layer.attention.core",
+        "step": 0,
+        "payload_bytes": 16_777_216,
+        "exposed_ns": 100_000,
+        "hidden_ns": 50_000,
+    }
     reduce = next(event for event in communications if event["args"]["kind"] == "all-reduce")
     assert reduce["args"]["wait_ns"] == 40_000
     assert reduce["args"]["bytes_by_verdict"] == "80 % inherent, 20 % inflated"
@@ -80,13 +94,13 @@ def test_every_communication_is_in_a_slice_of_its_verdict_and_tells_all_of_itsel
 def test_arrows_go_from_start_to_done_of_what_is_asynchronous(place: Path) -> None:
     events = read(place)
     arrows = [event for event in events if event["ph"] in "stf"]
-    assert Counter((event["pid"], event["ph"]) for event in arrows) == {
-        (2, mark): 2 * TICKS * LAYERS for mark in "stf"
-    }  # fmt: skip
+    assert Counter((event["pid"], event["ph"]) for event in arrows) == {(2, mark): 2 * TICKS * LAYERS for mark in "stf"}
     names = threads(events)
     assert [names[2, event["tid"]] for event in arrows[:3]] == [
-        "device 0 compute", "device 0 communication", "device 0 compute",
-    ]  # fmt: skip
+        "device 0 compute",
+        "device 0 communication",
+        "device 0 compute",
+    ]
     assert [event["ts"] for event in arrows[:3]] == [0.0, 0.0, 51.0]
 
 
@@ -100,16 +114,33 @@ def test_what_is_in_flight_is_counted_over_all_devices_of_each_axis(place: Path)
 
 
 def test_what_overlaps_is_laid_on_several_threads(tmp_path: Path) -> None:
-    events = [compute(0, "fusion.1", 0.0, 10.0), compute(0, "fusion.2", 5.0, 10.0), compute(0, "fusion.3", 6.0, 2.0),
-              communicate(0, "all-gather.11", 1.0, 8.0), communicate(0, "all-gather.12", 2.0, 3.0)]  # fmt: skip
+    events = [
+        compute(0, "fusion.1", 0.0, 10.0),
+        compute(0, "fusion.2", 5.0, 10.0),
+        compute(0, "fusion.3", 6.0, 2.0),
+        communicate(0, "all-gather.11", 1.0, 8.0),
+        communicate(0, "all-gather.12", 2.0, 3.0),
+    ]
     timeline = make_timeline(events, steps=[(0, 0, 0.0, 20.0)])
     path = tmp_path / "trace.json.gz"
-    timed = ProgramTimeline(phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=timeline,
-                         shares=make_timed("jax").shares)  # fmt: skip
+    timed = ProgramTimeline(
+        phase="decode",
+        arm="jax",
+        title="JAX",
+        cell="tpu",
+        default=True,
+        timeline=timeline,
+        shares=make_timed("jax").shares,
+    )
     write_trace(path, timelines=[timed])
     names = list(threads(read(path)).values())
-    assert names == ["device 0 steps", "device 0 compute", "device 0 compute 2", "device 0 communication",
-                     "device 0 communication 2"]  # fmt: skip
+    assert names == [
+        "device 0 steps",
+        "device 0 compute",
+        "device 0 compute 2",
+        "device 0 communication",
+        "device 0 communication 2",
+    ]
 
 
 def test_lanes_hold_what_fits() -> None:
@@ -122,8 +153,15 @@ def test_what_is_not_known_is_left_out_and_its_verdict_unknown(tmp_path: Path) -
     nameless = (-1, "tf_XLA", "psum $é\n", "", "communication", "", "", "", "?", math.nan, 3.0, 4.0, math.nan)
     timeline = make_timeline([nameless], steps=[])
     path = tmp_path / "trace.json.gz"
-    timed = ProgramTimeline(phase="decode", arm="jax", title="JAX", cell="cpu", default=False, timeline=timeline,
-                         shares=make_timed("jax").shares)  # fmt: skip
+    timed = ProgramTimeline(
+        phase="decode",
+        arm="jax",
+        title="JAX",
+        cell="cpu",
+        default=False,
+        timeline=timeline,
+        shares=make_timed("jax").shares,
+    )
     write_trace(path, timelines=[timed])
     events = read(path)
     assert list(threads(events).values()) == ["unknown device communication"]
@@ -141,8 +179,15 @@ def test_of_a_profile_with_too_many_events_one_step_is_written_and_named(
     steps = [(0, 0, 0.0, 90.0), (0, 1, 100.0, 50.0), (0, 2, 200.0, 70.0)]
     timeline = make_timeline(events, steps=steps, source="measured", label=MEASURED)
     path = tmp_path / "trace.json.gz"
-    timed = ProgramTimeline(phase="decode", arm="jax", title="JAX", cell="cpu", default=False, timeline=timeline,
-                         shares=make_timed("jax").shares)  # fmt: skip
+    timed = ProgramTimeline(
+        phase="decode",
+        arm="jax",
+        title="JAX",
+        cell="cpu",
+        default=False,
+        timeline=timeline,
+        shares=make_timed("jax").shares,
+    )
     write_trace(path, timelines=[timed])
     written = read(path)
     assert processes(written) == {1: f"JAX decode cpu, step 2 of 3, {MEASURED}"}
@@ -153,8 +198,15 @@ def test_parts_of_what_is_not_there_have_no_arrow(tmp_path: Path) -> None:
     part = compute(0, "all-gather-start.11", 50.0, 5.0, role="part", of="all-gather.11")
     timeline = make_timeline([part, communicate(0, "all-gather.11", 0.0, 20.0)], steps=[])
     path = tmp_path / "trace.json.gz"
-    timed = ProgramTimeline(phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=timeline,
-                         shares=make_timed("jax").shares)  # fmt: skip
+    timed = ProgramTimeline(
+        phase="decode",
+        arm="jax",
+        title="JAX",
+        cell="tpu",
+        default=True,
+        timeline=timeline,
+        shares=make_timed("jax").shares,
+    )
     write_trace(path, timelines=[timed])
     assert not [event for event in read(path) if event["ph"] in "stf"]
 
@@ -162,8 +214,14 @@ def test_parts_of_what_is_not_there_have_no_arrow(tmp_path: Path) -> None:
 def test_the_same_timelines_give_the_same_bytes(place: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.json.gz"
     for _ in range(2):
-        write_trace(again, timelines=[make_timed("jax"), make_timed("torchxla"),
-                                make_timed("jax", cell="cpu", source="measured", label=MEASURED)])  # fmt: skip
+        write_trace(
+            again,
+            timelines=[
+                make_timed("jax"),
+                make_timed("torchxla"),
+                make_timed("jax", cell="cpu", source="measured", label=MEASURED),
+            ],
+        )
         assert again.read_bytes() == place.read_bytes()
 
 
@@ -191,6 +249,8 @@ def check_queries(ask: Any) -> None:
     assert ask("select distinct extract_arg(arg_set_id, 'args.axes') axes from slice where category = 'inflated'") == [
         {"axes": "pp"}
     ]
-    counters = ask("select cast(max(value) as int) most from counter join process_counter_track t on t.id = track_id "
-                   "where t.name glob 'in flight over pp*'")  # fmt: skip
+    counters = ask(
+        "select cast(max(value) as int) most from counter join process_counter_track t on t.id = track_id "
+        "where t.name glob 'in flight over pp*'"
+    )
     assert counters == [{"most": 8 * 16_777_216}]

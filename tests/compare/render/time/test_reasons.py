@@ -137,9 +137,15 @@ def test_without_a_reason_the_operations_are_listed_that_the_other_has_not() -> 
             operation(9, "fusion", "bf16[4]", UP),
         ),
     )
-    less = replace(SHORT, section=replace(SHORT.section, operations=long(
-        operations=(operation(1, "copy", CACHE, CORE), operation(4.9, "reduce", "f32[8]", CORE))
-    ).section.operations))  # fmt: skip
+    less = replace(
+        SHORT,
+        section=replace(
+            SHORT.section,
+            operations=long(
+                operations=(operation(1, "copy", CACHE, CORE), operation(4.9, "reduce", "f32[8]", CORE))
+            ).section.operations,
+        ),
+    )
     assert words_of(less, more, einsum(50)) == WHAT + (
         f" Its longest operations there: 64 × copy of {CACHE}, cache.k and cache.v, 26.0 ms, 7.25 GB; "
         "4 × fusion (aten__index_select) of bf16[8], 4.00 ms; 4 × wait for slice of s8[512], 3.00 ms."
@@ -189,7 +195,7 @@ def test_the_control_whose_step_is_shortest_is_the_change_that_helps() -> None:
     assert fastest_control(timing, [SHORT, timing, control, replace(control, cell="hf-torchxla")]) == (
         "TorchXLA's step is 73.0 ms shorter, 27.0 ms, in `tpu+einsum`: the same model with attention written as einsum."
     )
-    slower = replace(control, section=replace(control.section, per_step=replace(
-        control.section.per_step, step_ns=99.5 * MS
-    )))  # fmt: skip
+    slower = replace(
+        control, section=replace(control.section, per_step=replace(control.section.per_step, step_ns=99.5 * MS))
+    )
     assert fastest_control(timing, [timing, slower]) == ""

@@ -18,9 +18,12 @@ def timing(step_ns: float, needless: tuple[float | None, float | None]) -> dict[
     inflated, induced = needless
     exposed = 5e6 + (inflated or 0) + (induced or 0)
     return make_timing(
-        label=LABEL, exposed={"inherent": 5e6, "inflated": inflated, "induced": induced},
-        step_ns=step_ns, exposed_ns=exposed, compute_ns=step_ns - exposed,
-    )  # fmt: skip
+        label=LABEL,
+        exposed={"inherent": 5e6, "inflated": inflated, "induced": induced},
+        step_ns=step_ns,
+        exposed_ns=exposed,
+        compute_ns=step_ns - exposed,
+    )
 
 
 def report_with(**times: dict[str, Any]) -> Report:

@@ -128,9 +128,13 @@ def test_hovering_shows_the_right_collective(strips: Any) -> None:
     _wheel(strips, 1, -2600)
     # TorchXLA's first layer: q is gathered from 0 to 150 µs, after 400 µs the all-reduce of 300 µs begins.
     assert _point(strips, 1, 0, 75 * US)[:6] == [
-        "all-gather over tp", "all-gather.11", "in layer.attention.core", "16.8 MB payload", "150 µs, starts at 0 s",
+        "all-gather over tp",
+        "all-gather.11",
+        "in layer.attention.core",
+        "16.8 MB payload",
+        "150 µs, starts at 0 s",
         "100 µs exposed, 50.0 µs hidden",
-    ]  # fmt: skip
+    ]
     point = _point(strips, 1, 1, 500 * US)
     assert point[:3] == ["all-reduce over tp", "all-reduce.2", "in layer.attention.out"]
     assert point[5:] == ["300 µs exposed, 0 s hidden", "80 % inherent, 20 % inflated", "stage 1, devices 4–7"]
@@ -189,8 +193,10 @@ def test_the_phase_and_the_programs_can_be_chosen(strips: Any) -> None:
     strips.find_element("css selector", "[data-phase=decode]").click()
     programs = Select(strips.find_element("css selector", "#strips select"))
     assert [item.text for item in programs.options] == [
-        "modelled: the default programs", "modelled: with the controls", "measured on CPU devices",
-    ]  # fmt: skip
+        "modelled: the default programs",
+        "modelled: with the controls",
+        "measured on CPU devices",
+    ]
     assert strips.find_element("css selector", ".who").text.startswith("JAX tpu 4.20 ms a step")
     programs.select_by_index(1)
     assert len(strips.find_elements("css selector", ".stage canvas")) == 4

@@ -42,8 +42,19 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(logdir: Path) -> Iterator[str]:
     """The address of `tensorboard --logdir`, on a port of its own choice."""
-    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir), "--host", "127.0.0.1", "--port", "0",
-               "--load_fast", "false"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "tensorboard.main",
+        "--logdir",
+        str(logdir),
+        "--host",
+        "127.0.0.1",
+        "--port",
+        "0",
+        "--load_fast",
+        "false",
+    ]
     log = logdir / "tensorboard.log"
     with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT) as process:
         try:

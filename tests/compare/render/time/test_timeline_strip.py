@@ -44,8 +44,13 @@ def test_every_communication_is_there_with_its_times() -> None:
     talks = _talks(program_strip, 0)
     assert len(talks) == TICKS * (LAYERS * 5 + 1)
     unit = program_strip.unit_ns / US
-    expected = [("all-gather.11", 0, 150, 100), ("all-gather.12", 150, 25, 25), ("all-gather.13", 175, 25, 25),
-                ("all-reduce.2", 400, 300, 300), ("all-reduce.3", 1150, 300, 300)]  # fmt: skip
+    expected = [
+        ("all-gather.11", 0, 150, 100),
+        ("all-gather.12", 150, 25, 25),
+        ("all-gather.13", 175, 25, 25),
+        ("all-reduce.2", 400, 300, 300),
+        ("all-reduce.3", 1150, 300, 300),
+    ]
     for shown, (name, *times) in zip(talks[:5], expected, strict=True):
         assert shown[0] == name
         assert shown[1:] == pytest.approx(times, abs=unit)
@@ -61,22 +66,42 @@ def test_what_is_wholly_exposed_is_exposed_to_the_last_unit() -> None:
 def test_a_collective_is_told_once_with_its_verdict() -> None:
     program_strip = strip(make_timed("torchxla"))
     assert [row.name for row in program_strip.collectives] == [
-        "all-gather.11", "all-gather.12", "all-gather.13", "all-reduce.2", "all-reduce.3", "collective-permute.1",
-    ]  # fmt: skip
+        "all-gather.11",
+        "all-gather.12",
+        "all-gather.13",
+        "all-reduce.2",
+        "all-reduce.3",
+        "collective-permute.1",
+    ]
     assert program_strip.collectives[3] == StripCollective(
-        name="all-reduce.2", kind="all-reduce", axes="tp", scope="layer.attention.out", payload_bytes=16_777_216,
-        verdict="inherent", parts=(0.8, 0.2, 0.0),
-    )  # fmt: skip
+        name="all-reduce.2",
+        kind="all-reduce",
+        axes="tp",
+        scope="layer.attention.out",
+        payload_bytes=16_777_216,
+        verdict="inherent",
+        parts=(0.8, 0.2, 0.0),
+    )
     assert program_strip.to_json()["collectives"][3] == [
-        "all-reduce.2", "all-reduce", "tp", "layer.attention.out", 16_777_216, "inherent", [0.8, 0.2, 0.0],
-    ]  # fmt: skip
+        "all-reduce.2",
+        "all-reduce",
+        "tp",
+        "layer.attention.out",
+        16_777_216,
+        "inherent",
+        [0.8, 0.2, 0.0],
+    ]
     assert (program_strip.source, program_strip.label, program_strip.step_ns) == ("modelled", LABEL, 117_000_000)
 
 
 def test_compute_is_its_union_and_gaps_too_short_to_see_are_closed() -> None:
-    events = [compute(0, "a", 0.0, 500 * US), compute(0, "b", 200 * US, 100 * US),
-              compute(0, "c", 500.01 * US, 99.99 * US), compute(0, "d", 700 * US, 100 * US),
-              compute(0, "while", 0.0, 1000 * US, role="container")]  # fmt: skip
+    events = [
+        compute(0, "a", 0.0, 500 * US),
+        compute(0, "b", 200 * US, 100 * US),
+        compute(0, "c", 500.01 * US, 99.99 * US),
+        compute(0, "d", 700 * US, 100 * US),
+        compute(0, "while", 0.0, 1000 * US, role="container"),
+    ]
     program_strip = strip(_of(make_timeline(events, steps=[(0, 0, 0.0, 1000 * US)])))
     assert program_strip.unit_ns == 1
     # 0 to 600 µs and 700 to 800 µs: the 10 ns between the first two are a hundredth of a thousandth of the step.
@@ -127,9 +152,12 @@ def test_a_step_of_an_8b_model_is_small_and_plain_json() -> None:
 
 def _offloading() -> Any:
     """A step of 1 ms: 400 µs wait for a copy, 200 compute, 300 are an all-reduce, of which the copy hides 100."""
-    events = [compute(0, "copy-done.3", 0.0, 400 * US, role="copy"), compute(0, "fusion.1", 400 * US, 200 * US),
-              communicate(0, "all-reduce.2", 300 * US, 100 * US),
-              communicate(0, "all-reduce.3", 600 * US, 200 * US)]  # fmt: skip
+    events = [
+        compute(0, "copy-done.3", 0.0, 400 * US, role="copy"),
+        compute(0, "fusion.1", 400 * US, 200 * US),
+        communicate(0, "all-reduce.2", 300 * US, 100 * US),
+        communicate(0, "all-reduce.3", 600 * US, 200 * US),
+    ]
     return make_timeline(events, steps=[(0, 0, 0.0, 1000 * US)], source="measured", label="measured on 1 TPU device")
 
 
@@ -141,8 +169,9 @@ def test_waits_for_local_copies_stand_beside_compute() -> None:
     assert lane.copies is not None
     assert [number * unit for number in lane.copies] == pytest.approx([0, 400], abs=unit)
     assert [talk[1:] for talk in _talks(program_strip, 0)] == [
-        pytest.approx((300, 100, 0), abs=unit), pytest.approx((600, 200, 200), abs=unit),
-    ]  # fmt: skip
+        pytest.approx((300, 100, 0), abs=unit),
+        pytest.approx((600, 200, 200), abs=unit),
+    ]
 
 
 def test_a_strip_without_such_waits_has_no_word_of_them() -> None:

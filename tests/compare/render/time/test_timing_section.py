@@ -50,8 +50,11 @@ def test_the_numbers_are_those_worked_out_by_hand(programs: list[ProgramTiming])
     )
     assert [modelled.exposed(verdict) for verdict in ("inherent", "inflated", "induced", "unknown")] == [
         # The report's own shares of the shift's bytes are 2/5 and 3/5.
-        pytest.approx(38.6 * MS, abs=1), pytest.approx(9.9 * MS, abs=1), pytest.approx(12 * MS, abs=1), 0,
-    ]  # fmt: skip
+        pytest.approx(38.6 * MS, abs=1),
+        pytest.approx(9.9 * MS, abs=1),
+        pytest.approx(12 * MS, abs=1),
+        0,
+    ]
     assert modelled.idle_ns == 0
 
 
@@ -64,16 +67,28 @@ def test_the_headline_says_what_waits_and_what_of_it_nobody_needed(programs: lis
     ("times", "verdicts", "words"),
     [
         ({"step_ns": 5000, "communication_ns": 0, "exposed_ns": 0}, {}, "a 5.00 µs step, without communication"),
-        ({"step_ns": 5000, "communication_ns": 90, "exposed_ns": 0}, {},
-         "a 5.00 µs step, without exposed communication"),
-        ({"step_ns": 5000, "communication_ns": 90, "exposed_ns": 80}, {"inherent": 80, "inflated": 0, "induced": 0},
-         "a 5.00 µs step, 80 ns of it exposed communication, of which nothing is avoidable"),
-        ({"step_ns": 5000, "communication_ns": 90, "exposed_ns": 80}, {"inherent": None, "inflated": None},
-         "a 5.00 µs step, 80 ns of it exposed communication, of which the avoidable part is unknown"),
-        ({"step_ns": 5000, "communication_ns": None, "exposed_ns": None}, {},
-         "a 5.00 µs step; how much of it is exposed communication is unknown"),
+        (
+            {"step_ns": 5000, "communication_ns": 90, "exposed_ns": 0},
+            {},
+            "a 5.00 µs step, without exposed communication",
+        ),
+        (
+            {"step_ns": 5000, "communication_ns": 90, "exposed_ns": 80},
+            {"inherent": 80, "inflated": 0, "induced": 0},
+            "a 5.00 µs step, 80 ns of it exposed communication, of which nothing is avoidable",
+        ),
+        (
+            {"step_ns": 5000, "communication_ns": 90, "exposed_ns": 80},
+            {"inherent": None, "inflated": None},
+            "a 5.00 µs step, 80 ns of it exposed communication, of which the avoidable part is unknown",
+        ),
+        (
+            {"step_ns": 5000, "communication_ns": None, "exposed_ns": None},
+            {},
+            "a 5.00 µs step; how much of it is exposed communication is unknown",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_headline_has_words_for_every_case(
     times: dict[str, float], verdicts: dict[str, float | None], words: str
 ) -> None:
@@ -97,8 +112,11 @@ def test_waits_are_by_place_with_their_verdicts_causes_and_lines(programs: list[
     assert gathers.causes == ("activation-gather",)
     assert gathers.source_lines == ("torchxla_impl/decoder/layers.py:88",)
     assert waiting[0].exposed_ns == {
-        "inherent": pytest.approx(19.2 * MS), "inflated": pytest.approx(4.8 * MS), "induced": 0, "unknown": 0,
-    }  # fmt: skip
+        "inherent": pytest.approx(19.2 * MS),
+        "inflated": pytest.approx(4.8 * MS),
+        "induced": 0,
+        "unknown": 0,
+    }
 
 
 def test_a_wait_for_what_is_in_no_row_is_of_unknown_verdict(report: Report) -> None:
@@ -131,9 +149,10 @@ def test_a_program_that_was_not_timed_says_why(report: Report) -> None:
     del other["timing"]
     other["timing_error"] = "the file is cut"
     assert list(failures(report, "prefill")) == [
-        "JAX tpu has no modelled times: no clock is known for v9", "JAX cpu was not measured: signal 11",
+        "JAX tpu has no modelled times: no clock is known for v9",
+        "JAX cpu was not measured: signal 11",
         "TorchXLA cpu was measured, and has no times: the file is cut",
-    ]  # fmt: skip
+    ]
 
 
 def test_waits_for_local_copies_are_no_idle_time_and_are_said(programs: list[ProgramTiming]) -> None:

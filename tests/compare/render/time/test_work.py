@@ -18,12 +18,24 @@ def test_the_tables_have_a_row_for_each_program_and_for_each_part_longest_first(
     assert isinstance(programs, Table)
     assert isinstance(parts, Table)
     assert [cell.words for cell in programs.rows[0].cells] == [
-        "18.6 TFLOP", "80.0 %", "29.6 %", "10.5 GB", "5.07 %", "6.23 GB", "94.2 ms", "100 ms",
-    ]  # fmt: skip
+        "18.6 TFLOP",
+        "80.0 %",
+        "29.6 %",
+        "10.5 GB",
+        "5.07 %",
+        "6.23 GB",
+        "94.2 ms",
+        "100 ms",
+    ]
     assert [row.name for row in parts.rows] == [CORE, UP]
     assert [cell.words for cell in parts.rows[0].cells] == [
-        "5.00 ms", "100 FLOP", "10 B", "45.0 ms", "400 FLOP", "1.14 kB",
-    ]  # fmt: skip
+        "5.00 ms",
+        "100 FLOP",
+        "10 B",
+        "45.0 ms",
+        "400 FLOP",
+        "1.14 kB",
+    ]
 
 
 def test_older_reports_without_work_show_nothing() -> None:

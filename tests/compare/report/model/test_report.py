@@ -46,9 +46,11 @@ def without_field(earlier: Any, now: Any, at: str = "") -> list[str]:
     """Where something that was there has gone or changed; the case's rules are read as `meshes` reads them."""
     if isinstance(earlier, dict):
         return [
-            way for name, value in earlier.items() if f"{at}.{name}" != ".case.rules"
+            way
+            for name, value in earlier.items()
+            if f"{at}.{name}" != ".case.rules"
             for way in (without_field(value, now[name], f"{at}.{name}") if name in now else [f"{at}.{name}"])
-        ]  # fmt: skip
+        ]
     if isinstance(earlier, list):
         pairs = enumerate(zip(earlier, now, strict=True))
         return [way for number, pair in pairs for way in without_field(*pair, f"{at}.{number}")]
@@ -96,14 +98,16 @@ def change(way: str, value: Any = ...) -> Any:
     [
         ([], "it is [], not an object"),
         (change("sentence"), "sentence is not there"),
-        (change("phases.decode.arms.jax.totals.inherent", "3 GB"),
-         "phases.decode.arms.jax.totals.inherent is '3 GB', not int"),
+        (
+            change("phases.decode.arms.jax.totals.inherent", "3 GB"),
+            "phases.decode.arms.jax.totals.inherent is '3 GB', not int",
+        ),
         (change("phases.decode.arms.jax.controls", []), "phases.decode.arms.jax.controls is [], not an object"),
         (change("phases.prefill.inherent_total", None), "phases.prefill.inherent_total is None, not int"),
         (change("phases.prefill.differences", {}), "phases.prefill.differences is {}, not a list"),
         (change("mesh.devices.0.place.x"), "mesh.devices.place has slice_index, y, z, core"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_report_is_refused_in_one_line(report: Any, words: str):
     with pytest.raises(ReportError, match="this is not a Report of wirediff: ") as refused:
         Report.from_json(report)

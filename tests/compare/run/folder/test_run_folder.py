@@ -77,8 +77,13 @@ def test_a_run_takes_the_place_of_the_one_before(case, tmp_path):
 def test_what_others_keep_in_a_run_folder_survives_a_rerun_and_what_was_drawn_does_not(case, tmp_path):
     place = write(case, tmp_path)
     kept = ["notes.md", "figures/mine.png", "toy/decode/tpu/why.txt", "mine/deep/er/still/plot.py", "mine/report.json"]
-    drawn = ["report.json", "figures/verdicts.svg", "figures/traffic-decode-toy.png", "tables/collectives.parquet",
-             "toy/decode/gone/about.json"]  # fmt: skip
+    drawn = [
+        "report.json",
+        "figures/verdicts.svg",
+        "figures/traffic-decode-toy.png",
+        "tables/collectives.parquet",
+        "toy/decode/gone/about.json",
+    ]
     for name in [*kept, *drawn]:
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text(name)
@@ -101,8 +106,9 @@ def cell(place: Path, status: str) -> None:
     (at / "optimized.hlo.gz").write_bytes(b"")
 
 
-@pytest.mark.parametrize(("before", "judged", "stays"), [("ok", False, True), ("ok", True, False),
-                                                          ("failed", False, False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("before", "judged", "stays"), [("ok", False, True), ("ok", True, False), ("failed", False, False)]
+)
 def test_a_run_that_judged_nothing_goes_beside_one_that_has_programs(case, tmp_path, before, judged, stays):
     place = write(case, tmp_path)
     cell(place, before)

@@ -82,8 +82,10 @@ def test_by_hand(name, matrix_flops, vector_ops):
 def convolution(left, right, result, *, window, labels, more=""):
     dims = (",".join(map(str, dims)) for dims in (left, right, result))
     one, two, out = (f"f32[{text}]" for text in dims)
-    text = (f"HloModule m\nENTRY e {{\n  a = {one} parameter(0)\n  b = {two} parameter(1)\n"
-            f"  ROOT c = {out} convolution(a, b){window}, dim_labels={labels}{more}\n}}\n")  # fmt: skip
+    text = (
+        f"HloModule m\nENTRY e {{\n  a = {one} parameter(0)\n  b = {two} parameter(1)\n"
+        f"  ROOT c = {out} convolution(a, b){window}, dim_labels={labels}{more}\n}}\n"
+    )
     return ArithmeticCounts().of(read(text).entry.root)
 
 
@@ -111,18 +113,28 @@ def test_a_batched_product_as_libtpu_writes_it_counts_as_the_product():
     Sequences and key heads are spatial dims of a dilated operand, so that each meets its own alone.
     """
     scores = convolution(
-        (2, 1024, 2, 4, 128), (2, 1024, 2, 128, 1), (2, 2, 1024, 4, 1024),
-        window=", window={size=2x2x1 lhs_dilate=2x2x1}", labels="0b12f_0o1i2->01b2f",
-    )  # fmt: skip
+        (2, 1024, 2, 4, 128),
+        (2, 1024, 2, 128, 1),
+        (2, 2, 1024, 4, 1024),
+        window=", window={size=2x2x1 lhs_dilate=2x2x1}",
+        labels="0b12f_0o1i2->01b2f",
+    )
     assert scores.matrix_flops == 2 * 2 * 2 * 4 * 1024 * 1024 * 128
 
 
 def test_groups_of_features_and_of_the_batch_divide_the_work():
     whole = convolution((2, 5, 6), (1, 6, 4), (2, 5, 4), window=", window={size=1}", labels="b0f_0io->b0f")
-    halves = convolution((2, 5, 6), (1, 3, 4), (2, 5, 4), window=", window={size=1}", labels="b0f_0io->b0f",
-                         more=", feature_group_count=2")  # fmt: skip
-    batches = convolution((2, 5, 6), (1, 6, 4), (1, 5, 4), window=", window={size=1}", labels="b0f_0io->b0f",
-                          more=", batch_group_count=2")  # fmt: skip
+    halves = convolution(
+        (2, 5, 6),
+        (1, 3, 4),
+        (2, 5, 4),
+        window=", window={size=1}",
+        labels="b0f_0io->b0f",
+        more=", feature_group_count=2",
+    )
+    batches = convolution(
+        (2, 5, 6), (1, 6, 4), (1, 5, 4), window=", window={size=1}", labels="b0f_0io->b0f", more=", batch_group_count=2"
+    )
     assert (whole.matrix_flops, halves.matrix_flops, batches.matrix_flops) == (480, 240, 240)
 
 

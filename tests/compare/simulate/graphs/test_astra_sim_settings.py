@@ -58,9 +58,13 @@ def test_a_collective_of_ones_own_files(capsys, tmp_path):
         write_file(tmp_path / "own" / f"ring.{rank}.et", words)
     others = {f"{kind.replace('-', '_')}_implementation": None for kind in KINDS}
     place = folder(
-        tmp_path, [[collective(1, 0, MIB)]] * 8, bandwidth=50, latency=500, **others,
+        tmp_path,
+        [[collective(1, 0, MIB)]] * 8,
+        bandwidth=50,
+        latency=500,
+        **others,
         all_reduce_implementation_custom=["own/ring"],
-    )  # fmt: skip
+    )
     assert answer(capsys, place, "--as", "astra-sim")["cycles"] == 90_174
     assert answer(capsys, place, "--as", "astra-sim", "--aware")["cycles"] == 90_174
     assert main([str(place)]) == 0

@@ -96,8 +96,20 @@ def test_a_calibrated_run_and_its_export_agree_and_the_line_says_so(capsys, tmp_
     assert given == by_run
     (tmp_path / "ours.toml").rename(run / "chip.toml")
     (other,) = answer(capsys, run, "--as", "astra-sim", "--machine", "v6e:2x4")["programs"]
-    (usual,) = answer(capsys, EXAMPLE, "--as", "astra-sim", "--machine", "v6e:2x4", "--arm", "jax", "--phase",
-                      "prefill", "--cell", "tpu")["programs"]  # fmt: skip
+    (usual,) = answer(
+        capsys,
+        EXAMPLE,
+        "--as",
+        "astra-sim",
+        "--machine",
+        "v6e:2x4",
+        "--arm",
+        "jax",
+        "--phase",
+        "prefill",
+        "--cell",
+        "tpu",
+    )["programs"]
     assert other["exposed"] == pytest.approx(usual["exposed"], rel=1e-6)  # computation ends within its tick
 
 
@@ -141,13 +153,16 @@ def test_what_astra_sim_stops_at_is_refused_and_our_engine_says_what_it_takes_fo
     assert "note: rank 0, node 1 'n1' and 1 more: a METADATA_NODE takes no time here" in printed.err
 
 
-@pytest.mark.parametrize(("words", "problem"), [
-    (["--aware"], "--aware belongs to --as astra-sim"),
-    (["--arm", "jax"], "--framework, --phase and --variant belong to a run folder"),
-    (["--as", "ns3"], "invalid choice: 'ns3'"),
-    (["--as", "astra-sim", "--machine", "v6e:4x4"], "v6e:4x4: its dims multiply to 16 ranks, and "),
-    (["--as", "astra-sim", "--aware"], "congestion-aware ASTRA-sim has one dim"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--aware"], "--aware belongs to --as astra-sim"),
+        (["--arm", "jax"], "--framework, --phase and --variant belong to a run folder"),
+        (["--as", "ns3"], "invalid choice: 'ns3'"),
+        (["--as", "astra-sim", "--machine", "v6e:4x4"], "v6e:4x4: its dims multiply to 16 ranks, and "),
+        (["--as", "astra-sim", "--aware"], "congestion-aware ASTRA-sim has one dim"),
+    ],
+)
 def test_a_wrong_request_is_one_line(capsys, traces, words, problem):
     (folder,) = traces.glob("*-jax-decode-tpu")
     assert problem in refuse(capsys, folder, *words)
@@ -191,8 +206,9 @@ def test_a_deadlock_of_a_trace_names_the_folder_ranks_and_nodes_and_writes_nothi
     orders = [("1", "2"), ("2", "1")]
     write_trace(
         tmp_path,
-        [[collective(1, 0, 64, group=a), collective(2, 0, 64, group=b, deps=[1])] for a, b in orders], groups=groups,
-    )  # fmt: skip
+        [[collective(1, 0, 64, group=a), collective(2, 0, 64, group=b, deps=[1])] for a, b in orders],
+        groups=groups,
+    )
     machine, out = tmp_path / "two.toml", tmp_path / "timeline.json.gz"
     machine.write_text('[[dims]]\nkind = "ring"\nsize = 2\nbandwidth = 1\nlatency = 1\n')
     assert refuse(capsys, tmp_path, "--machine", machine, "--out", out) == (

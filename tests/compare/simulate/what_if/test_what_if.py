@@ -34,9 +34,7 @@ def report():
 
 def simulate(subjects, *words):
     request = parse_what_if([str(RUN), *words])
-    return {
-        (each.arm, each.phase): simulate_subject(each, request.simulation(each.topology)) for each in subjects
-    }  # fmt: skip
+    return {(each.arm, each.phase): simulate_subject(each, request.simulation(each.topology)) for each in subjects}
 
 
 def test_on_its_own_slice_a_program_takes_as_long_as_modelled(subjects, report):
@@ -150,8 +148,11 @@ def test_the_answer_as_json_names_every_program(subjects, capsys, monkeypatch):
     assert main([str(RUN), "--json", "--sweep", "ici=0.5:2:log", "--points", "3"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert list(answer["programs"]) == [
-        "jax/prefill/tpu", "torchxla/prefill/tpu", "jax/decode/tpu", "torchxla/decode/tpu"
-    ]  # fmt: skip
+        "jax/prefill/tpu",
+        "torchxla/prefill/tpu",
+        "jax/decode/tpu",
+        "torchxla/decode/tpu",
+    ]
     rows = answer["programs"]["jax/prefill/tpu"]
     assert [row["value"] for row in rows["sweep"]] == [0.5, 1, 2]
     assert rows["sweep"][1]["step_ns"] == rows["step_ns"]

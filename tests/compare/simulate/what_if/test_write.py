@@ -125,8 +125,10 @@ def test_the_written_folder_is_a_run_folder_with_the_figure_of_its_sweep(folder,
     out = tmp_path / "out"
     assert main([str(folder), "--sweep", "ici=0.5:2:log", "--out", str(out)]) == 0
     assert capsys.readouterr().out.splitlines()[-3:] == [
-        str(out / "report.html"), str(out / "what-if.json"), str(out / "figures/what-if.svg")
-    ]  # fmt: skip
+        str(out / "report.html"),
+        str(out / "what-if.json"),
+        str(out / "figures/what-if.svg"),
+    ]
     report = json.loads((out / "report.json").read_text())
     timing = report["phases"]["decode"]["arms"]["jax"]["timing"]
     assert timing["label"].startswith("simulated on v5e:2x4")

@@ -26,11 +26,25 @@ def make_lines(folder):
     sweep = add_energy(make_sweep(folder), folder)
     row, refused = sweep["results"]
     other = {**row, "microbatches": 8}
-    phases = {name: {**phase, "programs": [*phase["programs"], *(
-        {**program, "cell": "tpu+xla-async-off", "is_default": False,
-         "modelled_step_ns": 2 * program["modelled_step_ns"]}
-        for program in phase["programs"] if program["is_default"]
-    )]} for name, phase in row["phases"].items()}  # fmt: skip
+    phases = {
+        name: {
+            **phase,
+            "programs": [
+                *phase["programs"],
+                *(
+                    {
+                        **program,
+                        "cell": "tpu+xla-async-off",
+                        "is_default": False,
+                        "modelled_step_ns": 2 * program["modelled_step_ns"],
+                    }
+                    for program in phase["programs"]
+                    if program["is_default"]
+                ),
+            ],
+        }
+        for name, phase in row["phases"].items()
+    }
     return {**sweep, "results": [{**row, "phases": phases}, other, refused]}
 
 
@@ -84,7 +98,7 @@ def test_options_that_leave_the_program_say_so_and_are_no_bar_of_their_own(tmp_p
     table = pd.read_parquet(tmp_path / "sweep.parquet").set_index(["arm", "cell", "phase"])["same_program"]
     assert set(table[table.notna()].items()) == {
         (("torchxla", "tpu+xla-async-off", phase), True) for phase in ("prefill", "decode")
-    }  # fmt: skip
+    }
 
 
 def test_one_to_64_microbatches_are_seven_ticks_with_ranges(tmp_path):
@@ -120,8 +134,12 @@ def test_microbatches_without_a_peak_have_no_point_for_it(tmp_path):
 def test_the_map_of_chips_has_the_bytes_that_each_sends_over_ici(tmp_path):
     sweep = add_energy(make_sweep(tmp_path), tmp_path)
     phases = sweep["results"][0]["phases"]
-    chips = {(phase, program["arm"]): program["energy"]["chips"] for phase, summary in phases.items()
-             for program in summary["programs"] if "energy" in program}  # fmt: skip
+    chips = {
+        (phase, program["arm"]): program["energy"]["chips"]
+        for phase, summary in phases.items()
+        for program in summary["programs"]
+        if "energy" in program
+    }
     report, _ = example()
     for (phase, arm), rows in chips.items():
         wire_bytes = report.phases[phase].arms[arm].default.totals.wire_bytes

@@ -30,17 +30,30 @@ def with_work(events, *, stands_for=1, **work):
 def test_each_event_is_in_the_class_of_its_operation_and_idle_is_the_rest():
     """100 ns: a matmul of 30, a norm of 10, a copy of 5, nothing of 2, a gather exposed for 8 of its 20."""
     made = timeline(
-        [compute(0, 30, name="dot"), compute(30, 40, name="scale") | {"scope": "norm"}, compute(40, 45, name="copy"),
-         compute(45, 47, name="call"), container(0, 90), comm(39, 55, name="g", kind="all-gather"),
-         comm(60, 70, name="p", kind="collective-permute"), comm(70, 75, name="b", kind="collective-broadcast")],
+        [
+            compute(0, 30, name="dot"),
+            compute(30, 40, name="scale") | {"scope": "norm"},
+            compute(40, 45, name="copy"),
+            compute(45, 47, name="call"),
+            container(0, 90),
+            comm(39, 55, name="g", kind="all-gather"),
+            comm(60, 70, name="p", kind="collective-permute"),
+            comm(70, 75, name="b", kind="collective-broadcast"),
+        ],
         steps(0, 100),
-    )  # fmt: skip
+    )
     events = with_work(made.events, dot=(1e6, 1e3), scale=(0, 1e3), copy=(0, 1e3))
     times = time_by_class(events, step_ns=100, device_steps=1)
     assert {name: ns for name, ns in times.items() if ns} == {
-        "matmul": 30, "norm": 10, "memory and elementwise": 5, "other compute": 2, "all-gather": 8,
-        "send and receive": 10, "other communication": 5, "idle": 30,
-    }  # fmt: skip
+        "matmul": 30,
+        "norm": 10,
+        "memory and elementwise": 5,
+        "other compute": 2,
+        "all-gather": 8,
+        "send and receive": 10,
+        "other communication": 5,
+        "idle": 30,
+    }
     assert list(times) == list(CLASSES)
 
 

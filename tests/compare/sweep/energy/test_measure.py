@@ -27,8 +27,13 @@ def make_sweep(folder):
     (case,) = combinations(sweep_parser().parse_args(["--meshes", "tp4pp2"]))
     row = read_result(case, CaseEnd("done", at=folder / "run"))
     refused = read_result(Combination(model="llama-3.1-8b", mesh="tp1", refused=TOO_LARGE), None)
-    return {"schema": 1, "sentence": "", "asked": {}, "arms": {"jax": "JAX", "torchxla": "TorchXLA"},
-            "results": [row, refused]}  # fmt: skip
+    return {
+        "schema": 1,
+        "sentence": "",
+        "asked": {},
+        "arms": {"jax": "JAX", "torchxla": "TorchXLA"},
+        "results": [row, refused],
+    }
 
 
 def test_watts_of_the_chips_are_those_of_the_mesh():
@@ -62,14 +67,17 @@ ENTRY %main (x: f32[8]) -> f32[8] {
 """
 
 
-@pytest.mark.parametrize(("old", "new", "same"), [
-    ("", "", True),
-    ("add.7", "add.19", True),
-    ("source_line=3", "source_line=4 stack_frame_id=2", True),
-    ("layers.py", "other.py", True),
-    ("add(", "multiply(", False),
-    ("call(%x)", "call(%p.1)", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("", "", True),
+        ("add.7", "add.19", True),
+        ("source_line=3", "source_line=4 stack_frame_id=2", True),
+        ("layers.py", "other.py", True),
+        ("add(", "multiply(", False),
+        ("call(%x)", "call(%p.1)", False),
+    ],
+)
 def test_a_program_is_the_same_but_for_names_metadata_and_source_lines(tmp_path, old, new, same):
     for name, text in (("left", PROGRAM), ("right", PROGRAM.replace(old, new) if old else PROGRAM)):
         (tmp_path / name).mkdir()
@@ -101,10 +109,12 @@ def test_each_default_program_is_a_line_and_the_best_has_efficiency_1(tmp_path):
     assert has_energy(sweep)
     lines = energy_lines(sweep)
     assert [(line.layout, line.phase, line.title, line.missing) for line in lines] == [
-        ("tp4pp2", "prefill", "JAX", ""), ("tp4pp2", "prefill", "TorchXLA", ""),
-        ("tp4pp2", "decode", "JAX", ""), ("tp4pp2", "decode", "TorchXLA", ""),
+        ("tp4pp2", "prefill", "JAX", ""),
+        ("tp4pp2", "prefill", "TorchXLA", ""),
+        ("tp4pp2", "decode", "JAX", ""),
+        ("tp4pp2", "decode", "TorchXLA", ""),
         ("tp1", "", "", UNFIT),
-    ]  # fmt: skip
+    ]
     assert [line.efficiency for line in lines[::2]] == [1, 1, None]
     jax, torch = lines[2].energy, lines[3].energy
     assert lines[3].efficiency == pytest.approx(torch["tokens_per_j"] / jax["tokens_per_j"])

@@ -117,8 +117,10 @@ def test_a_process_is_replaced_after_so_many_cases(tmp_path, log, monkeypatch):
 def test_a_crash_says_nothing_of_the_case_before(tmp_path, log):
     outcomes = run_tasks(tmp_path, "warn", "abort", "well", at_once=1)
     assert [(outcome.status, outcome.error) for outcome in outcomes.values()] == [
-        ("ok", ""), ("crashed", "died of SIGABRT"), ("ok", ""),
-    ]  # fmt: skip
+        ("ok", ""),
+        ("crashed", "died of SIGABRT"),
+        ("ok", ""),
+    ]
     assert len(set(pids(log))) == 2
 
 
