@@ -81,8 +81,6 @@ class Setting:
     mesh: str
     laws: tuple[Law, ...]
     model: Model = DENSE
-    words: str = ""
-    """What is special about it."""
     off: tuple[str, ...] = ()
     """Dims that a spec file does not split: `vocab = "none"`."""
     batch: int = BATCH

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from tests.laws.findings import MERGED
 from tests.laws.law import ALL, PHASES, Law, Program, Setting, number
-from tests.laws.table import CHAPTERS, Chapter, settings
+from tests.laws.table import CHAPTERS, KINDS, Chapter, settings
 
 HEAD = """\
 # Laws: which collectives a sharding costs
@@ -107,7 +106,7 @@ def _table(setting: Setting, notes: Sequence[str]) -> Iterator[str]:
 
 def _rows(setting: Setting) -> Iterator[list[Law]]:
     """The laws of each row: one, or the three gathers of SDPA."""
-    for together, laws in groupby(setting.laws, key=lambda law: law.finding and law.note == MERGED):
+    for together, laws in groupby(setting.laws, key=lambda law: law.finding and law.note == KINDS.notes["merged"]):
         if together:
             yield list(laws)
         else:

@@ -1,12 +1,35 @@
-"""The law table: every parallelism, what it costs and why, and the laws of meshes that have it."""
+"""The law table, a TOML file in `tables/` for each parallelism: what it costs and why, and the laws of its meshes."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.laws import context, experts, others, sequence, tensor
-from tests.laws.law import EINSUM, GSPMD, SDPA, SHARDY, TORCHXLA, Program, Setting
+from tests.laws.law import (
+    ALL,
+    BATCH,
+    DENSE,
+    EINSUM,
+    GSPMD,
+    MOE,
+    PHASES,
+    SDPA,
+    SEQ,
+    SHARDY,
+    TORCHXLA,
+    Law,
+    Program,
+    Setting,
+)
+from tests.tables import Record, TableError, convert, find, read_model, read_toml
+
+FOLDER = Path(__file__).with_name("tables")
+FILES = ("tensor", "data", "pipeline", "sequence", "experts", "context", "rules_off", "copies", "real", "cpu")
+"""Of the chapters, in their order on the page."""
+
+PROGRAMS = {program.title: program for program in ALL}
+MODELS = {"dense": DENSE, "experts": MOE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,108 +41,103 @@ class Chapter:
     settings: tuple[Setting, ...]
 
 
-CHAPTERS = (
-    Chapter(
-        "Tensor parallelism: `tp`",
-        """\
-Every matmul's weight is cut over `tp`, and every device sees all tokens. A block has two matmuls. The first is cut by
-columns: each device makes its own heads, or its own part of the hidden layer, and needs no other device. The second
-is cut by rows: each device has what it needs to make a *partial sum* of every output, and one **all-reduce** adds the
-partial sums up. So a layer costs two: one after attention, one after the feed-forward, of t·D·b bytes each (t: the
-tokens that a device works on at a time). A device sends 2·(tp−1)/tp of that.
+class KindTable(Record):
+    """What rows of one kind have in common: fields of a `Law`.  `note`: its key in [notes]."""
 
-The vocabulary is cut, too. Each device looks up the ids that it has rows for and puts zeros elsewhere: an all-reduce
-of t·D·b. At the end each device scores its own part of the vocabulary, and only the winners travel: an **all-gather**
-of tp values and one of tp ids for each sequence.""",
-        tensor.TP,
-    ),
-    Chapter(
-        "Data parallelism beside it: `dp`",
-        """\
-`dp` cuts the batch. At inference no two sequences need each other, so it costs nothing: no row of any mesh names
-`dp`. It makes the other rows smaller, since t is B·S/dp.""",
-        tensor.DP,
-    ),
-    Chapter(
-        "Pipelines: `pp`",
-        """\
-`pp` cuts the layers into stages. A batch goes through in m microbatches (here 4). In each tick every stage works on
-its own one, then hands it on: a **collective-permute** of t·D·b from each stage to the next, where t is now the
-tokens of one microbatch. The last microbatch reaches the last stage after m + pp − 1 ticks (here 5), and in the first
-and last ticks some stages have nothing to do. They communicate all the same, which is why the rows of a layer run 3
-layers · 5 ticks = 15 times, where 3 · 4 = 12 would do. (The tool calls that fifth *bubble*.) At the end the ids that
-the last stage chose go to the others.""",
-        tensor.PP,
-    ),
-    Chapter(
-        "Sequence parallelism: `+sp`",
-        """\
-Between the blocks of a layer every device of `tp` would do the same work on the same tokens. So there `tp` cuts the
-tokens instead: an all-reduce becomes a **reduce-scatter** (each device gets the sum of its own tokens only) behind
-the block, and an **all-gather** in front of the next (all tokens again). Each sends (tp−1)/tp of t·D·b: together they
-send what the all-reduce sent, and the work and the memory between them are cut by tp. The pipeline's shift is cut by
-tp as well. The head needs the last tokens whole: one all-gather of B·D·b.
+    programs: tuple[str, ...] = tuple(PROGRAMS)
+    each: int = 1
+    what: str = ""
+    note: str = ""
+    finding: bool = False
 
-In decode there is one position, which nothing cuts: `tp` cuts the sequences between the blocks.""",
-        sequence.SP,
-    ),
-    Chapter(
-        "Expert parallelism: `ep`",
-        """\
-Each layer has E feed-forwards (8 here), of which each token takes k (2 here). `ep` gives each device E/ep of them,
-and cuts the batch as `dp` does. So tokens must travel to their experts and back: two **all-to-alls** a layer. Which
-token goes where is data, but shapes are not: each expert has C = ⌈1.25·k·G/E⌉ places for each group of G tokens, and
-all places travel, taken or not: groups·E·C·D·b. In prefill a group is one device's part of a sequence (64 tokens: C =
-20; 32: C = 10), in decode all sequences of a device's microbatch (4: C = 2; 2 or 1: C = 1).
 
-With `tp` each expert's matmuls are cut as those of any feed-forward. The partial sums are added up after the tokens
-are back, t·D·b as ever, and not where they are made: there they would be E·C·D·b a group, 2.5 times as much. A shared
-expert, which every token takes, costs what a dense feed-forward costs.""",
-        experts.EP,
-    ),
-    Chapter(
-        "Context parallelism: `cp`",
-        """\
-`cp` cuts the sequence. Only attention looks at other tokens. In prefill each device has the queries of its own part,
-and needs the keys and values of all parts before. They go around a ring: cp − 1 **collective-permutes**, each of one
-part's k and v. A program that
-cannot write a ring gathers all parts at once: (cp−1)/cp of cp parts, which is as many bytes.
+class KindsTable(Record):
+    """kinds.toml."""
 
-In decode `cp` cuts the cache. One query meets every part of it; each device makes the softmax of its own part, and
-three small **all-reduces** merge them: of the highest score, of the sum, and of the weighted values.""",
-        context.CP,
-    ),
-    Chapter(
-        "Rules that are switched off",
-        """\
-A spec file may leave a dim whole (`[rules] vocab = "none"`). A dim that is no longer cut requires no
-collective: its rows vanish, and the others stay as they are. (Each device then holds and computes all of it.)""",
-        tensor.RULES,
-    ),
-    Chapter(
-        "More shards than KV heads",
-        """\
-Where `tp` does not divide the KV heads, each is copied until it does. Attention runs on a device's own heads, so
-copies cost memory and no bytes on the wire. But where k and v travel, as around the ring of `cp`, the copies travel,
-too.""",
-        tensor.COPIES,
-    ),
-    Chapter(
-        "At the size of a real model",
-        """\
-Small shapes could hide what large ones do. These are the laws of Llama-3.1-8B (embed 4096, 32 heads of 128 and 8 KV
-heads, 32 layers): 8 sequences of 1024 tokens, in decode a cache of 1152 places.""",
-        others.REAL,
-    ),
-    Chapter(
-        "The same programs by the CPU compiler",
-        """\
-XLA's CPU compiler gets the same program and makes another one. It writes no reduce-scatter: it makes an all-reduce
-and cuts out each device's part. It has no bf16 collectives and carries float32 instead: twice the bytes. So a program
-compiled for a CPU does not show what a TPU moves.""",
-        others.CPU,
-    ),
-)
+    notes: dict[str, str]
+    kinds: dict[str, KindTable]
+
+
+class SettingTable(Record):
+    """A `Setting` as a chapter has it."""
+
+    mesh: str
+    laws: tuple[tuple[str, ...], ...]
+    """`block kind@axes`, the pass, bytes in prefill and in decode (empty: it is not there); and the kind of row."""
+    model: str | dict[str, Any] = "dense"
+    off: tuple[str, ...] = ()
+    batch: int = BATCH
+    seq: int = SEQ
+    layers: int = 6
+    ticks: int = 1
+    phases: tuple[str, ...] = PHASES
+    programs: tuple[str, ...] = tuple(PROGRAMS)
+    backend: str = "tpu"
+
+
+class ChapterTable(Record):
+    """A chapter's file."""
+
+    title: str
+    text: str
+    setting: list[dict[str, Any]]
+
+
+def read_kinds(path: Path) -> KindsTable:
+    """The kinds of rows, each with the text of its note."""
+    return convert(read_toml(path), KindsTable, where=path.name)
+
+
+def read_chapter(path: Path, kinds: KindsTable) -> Chapter:
+    """A chapter.  Raises `TableError` for a key that is unknown or missing, with the setting's mesh."""
+    chapter = convert(read_toml(path), ChapterTable, where=path.name)
+    return Chapter(chapter.title, chapter.text, tuple(_setting(table, path, kinds) for table in chapter.setting))
+
+
+def _setting(table: dict[str, Any], path: Path, kinds: KindsTable) -> Setting:
+    where = f"{path.name}, {table.get('mesh', 'a setting without a mesh')}"
+    words = convert(table, SettingTable, where=where)
+    return Setting(
+        mesh=words.mesh,
+        laws=tuple(_law(row, kinds, where=where) for row in words.laws),
+        model=read_model(words.model, MODELS, where=where),
+        off=words.off,
+        batch=words.batch,
+        seq=words.seq,
+        layers=words.layers,
+        ticks=words.ticks,
+        phases=words.phases,
+        programs=_programs(words.programs, where=where),
+        backend=words.backend,
+    )
+
+
+def _law(row: tuple[str, ...], kinds: KindsTable, *, where: str) -> Law:
+    if len(row) not in (4, 5):
+        raise TableError(f"{where}: a row is [block kind@axes, pass, prefill, decode] and its kind, not {list(row)}")
+    name, per, prefill, decode, *rest = row
+    block, _, collective = name.partition(" ")
+    kind = find(rest[0], kinds.kinds, where=where, what="kind") if rest else KindTable()
+    return Law(
+        block,
+        collective,
+        per,
+        prefill or None,
+        decode or None,
+        programs=_programs(kind.programs, where=where),
+        each=kind.each,
+        what=kind.what,
+        note=kind.note and find(kind.note, kinds.notes, where=where, what="note"),
+        finding=kind.finding,
+    )
+
+
+def _programs(titles: tuple[str, ...], *, where: str) -> tuple[Program, ...]:
+    return tuple(find(title, PROGRAMS, where=where, what="program") for title in titles)
+
+
+KINDS = read_kinds(FOLDER / "kinds.toml")
+CHAPTERS = tuple(read_chapter(FOLDER / f"{name}.toml", KINDS) for name in FILES)
 
 
 def settings() -> list[Setting]:

@@ -10,7 +10,8 @@ from meshes.devices.mesh_spec import AXES
 from meshes.scopes import SCOPES
 from tests.laws.law import ALL, PASSES, Law, Program, Setting, number
 from tests.laws.page import page
-from tests.laws.table import CHAPTERS, is_long, settings
+from tests.laws.table import CHAPTERS, KINDS, is_long, read_chapter, settings
+from tests.tables import TableError
 
 ROOT = Path(__file__).parents[2]
 ROWS = [(each, phase, program) for each in settings() for phase in each.phases for program in each.programs]
@@ -19,6 +20,40 @@ ROWS = [(each, phase, program) for each in settings() for phase in each.phases f
 def test_a_product_is_read_as_it_is_written() -> None:
     assert number("4·8·128·256·2") == 2_097_152
     assert number("0") == 0
+
+
+CHAPTER = """\
+title = "Tensor parallelism"
+text = "It splits weights."
+
+[[setting]]
+mesh = "tp8"
+laws = [["sample all-gather@tp", "step", "8·4", "", "ids"]]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("mesh =", "mesch =", "chapter.toml, a setting without a mesh: Object contains unknown field `mesch`"),
+        ("laws =", "batch = 8 #", "chapter.toml, tp8: Object missing required field `laws`"),
+        ("laws =", 'batch = "8"\nlaws =', "chapter.toml, tp8: Expected `int`, got `str` - at `[$].batch`"),
+        ("laws =", 'model = "large"\nlaws =', "chapter.toml, tp8: there is no model 'large'; there are dense, "),
+        ("laws =", 'model = { like = "dense", depth = 2 }\nlaws =', "chapter.toml, tp8: a model has no depth"),
+        ('"ids"', '"idds"', "chapter.toml, tp8: there is no kind 'idds'; there are winners, ids, "),
+        (', "", "ids"', "", "chapter.toml, tp8: a row is .block kind@axes, pass, "),
+        ('"tp8"', "tp8", "chapter.toml: Invalid value"),
+    ],
+)
+def test_a_table_with_a_slip_is_one_error_that_names_the_mesh(old: str, new: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "chapter.toml"
+    path.write_text(CHAPTER)
+    (law,) = read_chapter(path, KINDS).settings[0].laws
+    assert (law.prefill, law.decode, law.what) == ("8·4", None, "its id")
+    assert CHAPTER.count(old) == 1
+    path.write_text(CHAPTER.replace(old, new))
+    with pytest.raises(TableError, match=message):
+        read_chapter(path, KINDS)
 
 
 def test_the_page_is_the_one_that_the_table_makes() -> None:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import prod
 
 from meshes.case import Case
-from meshes.models import Model, model
+from meshes.models import Model
 
 ARMS = {"jax": "jax_impl", "torchxla": "torchxla_impl"}
 """Arm -> its package."""
@@ -49,43 +49,6 @@ class Setting:
     def case_of_others(self, phase: str) -> Case:
         """Of the arms in which nothing is planted: in the style that all of them offer on every mesh."""
         return replace(self, style="pinned").case(phase)
-
-
-DP_TP = Setting(
-    name="dp2tp4",
-    mesh="dp2tp4",
-    numbers="4 sequences of 128 tokens a device (decode: 1 token, a cache of 256 places)",
-)
-DP_TP_SP = Setting(
-    name="dp2tp4+sp",
-    mesh="dp2tp4+sp",
-    numbers="the same, and tp splits the stream: 32 of its 128 tokens a device",
-)
-TP_PP = Setting(
-    name="tp4pp2",
-    mesh="tp4pp2",
-    model=replace(DENSE, name="small-4", layers=4),
-    numbers="4 layers, 2 a stage; 4 microbatches of 2 sequences of 128 tokens, so 5 ticks",
-)
-CP_TP = Setting(
-    name="cp2tp4",
-    mesh="cp2tp4",
-    numbers="8 sequences, 64 of 128 tokens a device (decode: 1 token, 128 of 256 places)",
-)
-EP_TP = Setting(
-    name="ep4tp2",
-    mesh="ep4tp2",
-    model=EXPERTS,
-    numbers="2 sequences of 128 tokens a device, 8 experts with C = ⌈1.25·2·128/8⌉ = 40 places",
-)
-LLAMA_1B = Setting(
-    name="llama-3.2-1b",
-    mesh="dp2tp4",
-    model=model("llama-3.2-1b"),
-    seq=512,
-    numbers="16 layers, D = 2048, ffn 8192, 32 heads of 64, vocabulary 128,256; 4 sequences of 512 tokens a device",
-)
-SETTINGS = (DP_TP, DP_TP_SP, TP_PP, CP_TP, EP_TP, LLAMA_1B)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +99,7 @@ class Defect:
     chapter: str
     what: str
     """What is changed, for readers."""
-    setting: Setting = DP_TP
+    setting: Setting
     phase: str = "prefill"
     sites: Mapping[str, Site]
     """Arm -> its line.  Of two arms the same defect: what it costs is `common` to them."""

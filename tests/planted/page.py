@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from tests.planted.defect import ARMS, SETTINGS, Defect, Row, Site, amount
-from tests.planted.table import CHAPTERS, DEFECTS, changes
+from tests.planted.defect import ARMS, Defect, Row, Site, amount
+from tests.planted.table import CHAPTERS, DEFECTS, SETTINGS, changes
 
 TITLES = {"jax": "JAX", "torchxla": "TorchXLA"}
 
@@ -40,7 +40,7 @@ def page() -> str:
 def _settings() -> Iterator[str]:
     harmful = sum(1 for defect, _ in changes() if not defect.harmless)
     yield f"{len(changes())} changes, {harmful} of them defects and {len(changes()) - harmful} harmless, in\n"
-    for setting in SETTINGS:
+    for setting in SETTINGS.values():
         model = setting.model
         yield (
             f"* **{setting.name}** on `{setting.mesh}`: {setting.numbers}"

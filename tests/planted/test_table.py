@@ -10,7 +10,8 @@ from tests.laws.workers import ROOT
 from tests.planted.defect import ARMS, Defect, Site, amount
 from tests.planted.page import page
 from tests.planted.programs import PlantError, place_of, plant
-from tests.planted.table import CHAPTERS, DEFECTS, changes
+from tests.planted.table import CHAPTERS, DEFECTS, LINES, SETTINGS, changes, read_chapter
+from tests.tables import TableError
 
 VERDICTS = {
     "inherent",
@@ -23,6 +24,49 @@ def test_an_amount_is_read_as_it_is_written() -> None:
     assert amount("2·3/4·8 + 1/2·4 − 1") == 13
     with pytest.raises(ValueError, match="1/3 is 1/3, no whole number"):
         amount("1/3")
+
+
+CHAPTER = """\
+title = "Pins"
+text = "A pin says something else."
+
+[[defect]]
+name = "one"
+what = "a line is another"
+jax.line = ["decoder/layers.py", "x = y + y"]
+jax.new = "x = 2 * y"
+rows = [["norm all-gather@tp", 1, "4", "inherent"]]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("what =", "waht =", "chapter.toml, one: Object contains unknown field `waht`"),
+        ("title =", "name =", "chapter.toml: Object contains unknown field `name`"),
+        ('what = "a line is another"\n', "", "chapter.toml, one: Object missing required field `what`"),
+        ("jax.new", "jax.next", "chapter.toml, one: Object contains unknown field `next` - at `$.jax`"),
+        ("jax.new", "jax.reported", "chapter.toml, one: jax has a line, and either `new` or `replace`"),
+        ('jax.new = "x = 2 * y"', 'jax.replace = ["y", "z"]', "'y' stands 2 times in 'x = y [+] y', not once"),
+        ('["decoder/layers.py", "x = y + y"]', '"summ"', "there is no line 'summ'; there are down-weight, "),
+        ("rows =", 'setting = "dp8"\nrows =', "there is no setting 'dp8'; there are dp2tp4, "),
+        ("rows =", 'why_of = "two"\nrows =', "there is no defect further up 'two'"),
+        (', "inherent"]', "]", "a row is .scope kind@axes, times, bytes, verdict., or has "),
+        ("norm all-gather", "norm", "chapter.toml, one: 'norm@tp' is not a scope, and kind@axes"),
+    ],
+)
+def test_a_table_with_a_slip_is_one_error_that_names_the_defect(
+    old: str, new: str, message: str, tmp_path: Path
+) -> None:
+    def read(text: str) -> tuple[Defect, ...]:
+        (tmp_path / "chapter.toml").write_text(text)
+        return read_chapter(tmp_path / "chapter.toml", SETTINGS, LINES)[1]
+
+    (defect,) = read(CHAPTER)
+    assert (defect.chapter, defect.sites["jax"].new, defect.rows[0].step_bytes) == ("Pins", "x = 2 * y", 4)
+    assert CHAPTER.count(old) == 1
+    with pytest.raises(TableError, match=message.replace("$", "[$]")):
+        read(CHAPTER.replace(old, new))
 
 
 def test_there_are_enough_and_each_has_its_own_name() -> None:

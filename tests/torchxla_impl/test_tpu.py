@@ -28,7 +28,7 @@ pytestmark = [
 def small(mesh: str, **words: Any) -> Case:
     """A model of the catalog with its heads and experts, but narrow, of two layers and 256 tokens.
 
-    tests/laws/others.py compiles a model at its own size.
+    tests/laws/tables/real.toml compiles a model at its own size.
     """
     case = Case.read(mesh, seq=256, **words)
     widths = {name: min(getattr(case.model, name), 512) for name in ("embed", "ffn", "expert_ffn", "shared_ffn")}
