@@ -199,8 +199,18 @@ def _are_logits(traffic: OperandTraffic) -> bool:
     """A dim is the vocabulary's or a shard's, and it is no maximum or minimum: no softmax's sum, no hidden state."""
     if traffic.collective.reducer in ("maximum", "minimum"):
         return False
-    shards = {-(-traffic.vocab // n) for n in range(1, prod(traffic.sizes.values()) + 1)}
+    shards = _shard_sizes(traffic.vocab, traffic.sizes)
+    if traffic.collective.kind in _REMAINING_KINDS:
+        # What is gathered or added up over an axis is not split over it: a dim of a smaller shard's size is a token's.
+        over = traffic.collective.axes.split(",")
+        others = {axis: size for axis, size in traffic.sizes.items() if axis not in over}
+        shards -= {traffic.token_width} - _shard_sizes(traffic.vocab, others)
     return not traffic.vocab or bool(shards & set(traffic.operand.shape))
+
+
+def _shard_sizes(vocab: int, sizes: Mapping[str, int]) -> set[int]:
+    """The vocabulary's size, and those of a shard of it over at most these devices."""
+    return {-(-vocab // n) for n in range(1, prod(sizes.values()) + 1)}
 
 
 def _is_sum(traffic: OperandTraffic) -> bool:

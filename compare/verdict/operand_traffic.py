@@ -44,6 +44,8 @@ class OperandTraffic:
     `weight`."""
     vocab: int
     """The vocabulary's size, as the contract says it; 0: unknown."""
+    token_width: int
+    """The elements of one token, as the contract says it; 0: unknown."""
     every_axis: bool
     """Whether the collective runs over all axes of the mesh."""
     sizes: Mapping[str, int]
@@ -55,7 +57,12 @@ class OperandTraffic:
 
 
 def split_by_operand(
-    collective: Collective, *, sizes: Mapping[str, int], roles: Mapping[int, str], vocab: int = 0
+    collective: Collective,
+    *,
+    sizes: Mapping[str, int],
+    roles: Mapping[int, str],
+    vocab: int = 0,
+    token_width: int = 0,
 ) -> Iterator[OperandTraffic]:
     """The traffic of each operand, in order; 0 bytes where the executions are unknown.
 
@@ -77,6 +84,7 @@ def split_by_operand(
             step_bytes=rounded - previous,
             roles=_roles(operand, roles),
             vocab=vocab,
+            token_width=token_width,
             every_axis=all_axes,
             sizes=sizes,
         )

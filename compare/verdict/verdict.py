@@ -68,8 +68,11 @@ def judge(
     `weight`, `cache` or `input` (by number; an unnamed one counts as a weight unless it holds integers).
     """
     vocab = max((row.vocab for row in contract), default=0)
+    token_width = max((row.token_width for row in contract), default=0)
     operands = [
-        traffic for row in collectives for traffic in split_by_operand(row, sizes=axes, roles=roles or {}, vocab=vocab)
+        traffic
+        for row in collectives
+        for traffic in split_by_operand(row, sizes=axes, roles=roles or {}, vocab=vocab, token_width=token_width)
     ]
     match = match_contract(operands, contract)
     rows = match.rows

@@ -38,7 +38,7 @@ IN_ONE = [*BOTH[1::2], *(row for row in DEFECTS if len(row.sites) > 1 and row.ha
 def is_long(defect: Defect, arm: str) -> bool:
     """Whether only `pytest -m long` compiles it: the second arm of `IN_ONE`, whose change the first one shows; and
     those at the size of a real model that a plain run plants at a small one."""
-    if defect.name in ("down-by-output-1b", "mean-before-1b", "mean-after-1b"):
+    if defect.name in ("down-by-output-1b", "gate-by-input-1b", "mean-before-1b", "mean-after-1b"):
         return True
     return defect in IN_ONE and arm != list(ARMS)[IN_ONE.index(defect) % 2]
 

@@ -8,7 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from compare.contract.reference_algorithms import required_rows
 from compare.contract.row import ContractRow
+from meshes.case import Case
+from meshes.models import Model
 from tests.compare.verdict.programs import collective, operand
 from tests.compare.verdict.test_verdict import judge_rows, split
 from tests.compare.verdict.test_verdict_products import MIB, MIXTRAL, around, place, rows_of
@@ -287,3 +290,24 @@ def test_softmax_s_sum_in_sample_is_no_gather_of_logits(shape, cause):
     elements = shape[0] * shape[1]
     row = total("tp", "sample", elements, mesh="dp2tp4", dtype="f32", shape=shape)
     assert judge_rows([row], contract, mesh="dp2tp4").verdicts[0].causes == {cause: elements * 4 * 3 // 2}
+
+
+@pytest.mark.parametrize(
+    ("mesh", "axes", "width", "cause"),
+    [
+        ("dp2tp4", "tp", 256, "activation-gather"),
+        ("dp2tp4", "tp", 2048, "logits-gather"),
+        ("dp2tp4", "dp", 512, "logits-gather"),
+        # What a gather over dp gives may be split over tp: it is as wide as either.
+        ("dp2tp8", "dp", 256, "logits-gather"),
+    ],
+)
+def test_hidden_state_as_wide_as_a_shard_of_the_vocabulary_is_no_logits(mesh, axes, width, cause):
+    """Of 2048 words over eight devices 256, which is the width, too: a gather over four leaves a shard of a half."""
+    small = Model(name="small", vocab=2048, embed=256, ffn=1024, layers=2, heads=16, kv_heads=8, head_dim=32)
+    case = Case.read(mesh, shapes=small, batch=8, seq=128, phases=("decode",))
+    row = collective(
+        mesh, "all-gather", axes, "head", operands=[operand(4 * width * 2, scope="head", shape=(4, width))]
+    )
+    sent = {"tp": 4 * width * 2 * 3 // 4, "dp": 4 * width * 2 // 2}[axes]
+    assert judge_rows([row], required_rows(case), mesh=mesh).verdicts[0].causes == {cause: sent}
