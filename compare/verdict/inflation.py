@@ -82,9 +82,12 @@ def padding_fraction(traffic: OperandTraffic, row: ContractRow) -> Fraction:
 def uncombined_fraction(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     """Of a sum of experts' outputs that has a dim of k experts beside the row's elements: all but one of the k.
 
-    Not where k parts are as many executions of the row, such as microbatches that are summed together.
+    Not where k parts are as many executions of the row, such as microbatches that are summed together, nor where they
+    are parts of a wider token: k is then the number of tokens by chance.
     """
     if row.scope != "layer.moe.combine" or row.kind not in SUMS or traffic.collective.kind not in SUMS:
+        return NOTHING
+    if row.token_width and row.token_width not in traffic.operand.shape:
         return NOTHING
     experts = Fraction(prod(traffic.operand.shape) * row.float_bytes, row.payload_bytes)
     one_each = (traffic.collective.executions or 0) * experts <= row.executions

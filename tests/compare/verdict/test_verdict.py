@@ -1,5 +1,6 @@
 """Verdicts on programs whose answer is worked out by hand: docs/definitions.md, sections 3 to 5."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -311,6 +312,15 @@ def outputs_of(parts):
 def test_experts_that_are_summed_one_by_one_serve_as_much_as_their_combined_output():
     judgement = judge_rows([outputs_of(16), outputs_of(16)], [combine_row(2)])
     assert [split(v) for v in judgement.verdicts] == [(96, {"uncombined": 15 * 96})] * 2
+
+
+@pytest.mark.parametrize(("shape", "cause"), [((4, 4, 8), "uncombined"), ((4, 32), "other")])
+def test_a_sum_of_wider_tokens_is_of_no_experts(shape, cause):
+    """Four times 4 tokens of 8 elements: of four experts, or 4 tokens that are four times as wide."""
+    sent = operand(64 * 4, scope="layer.moe.combine", shape=shape)
+    row = collective(MESH, "all-reduce", "tp", "layer.moe.combine", operands=[sent])
+    contract = [replace(combine_row(1), token_width=8)]
+    assert split(judge_rows([row], contract).verdicts[0]) == (96, {cause: 3 * 96})
 
 
 def test_microbatches_that_are_summed_together_are_as_many_executions_of_the_row():
