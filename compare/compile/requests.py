@@ -25,6 +25,19 @@ class CompileRequest(TypedDict):
     """Whether to record the program between libtpu's passes."""
 
 
+class Remedy(TypedDict):
+    """Which operations or arguments of a program are to be written otherwise, and how."""
+
+    name: str
+    """Of `rewrite.REMEDIES`."""
+    op_names: Sequence[str]
+    """Paths of the collectives that it is to remove."""
+    axes: Sequence[str]
+    """Those that they run over, outermost first."""
+    parameters: Sequence[int]
+    """The program's arguments that they carry."""
+
+
 class ArrayRow(TypedDict):
     """A parameter or result of a program, as about.json lists it; the shape is that of the unsharded array."""
 

@@ -9,9 +9,9 @@ from jaxlib import _hlo, _jax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func
 
-from compare.compile import compiler
+from compare.compile import compiler, rewrite
 from compare.compile.errors import RefusedError
-from compare.compile.requests import OptionValue
+from compare.compile.requests import OptionValue, Remedy
 
 _BYTECODE = b"ML\xefR"
 _SHARDINGS = ("mhlo.sharding", "sdy.sharding")
@@ -46,8 +46,8 @@ class StablehloProgram:
         }
 
 
-def convert_to_stablehlo(data: bytes) -> StablehloProgram:
-    """Raises `RefusedError` where it is none of these spellings."""
+def convert_to_stablehlo(data: bytes, remedy: Remedy | None = None) -> StablehloProgram:
+    """The program, with the remedy in it.  Raises `RefusedError` where it is none of these spellings."""
     text = data.lstrip()[:4096]
     partitions = (
         _PARTITIONS.search(data) if text.startswith((b"HloModule", b"//", b"#")) or b"HloModule " in text else None
@@ -61,6 +61,8 @@ def convert_to_stablehlo(data: bytes) -> StablehloProgram:
     else:
         module = compiler.parse_stablehlo(_from_proto(data))
     _open_results(module)
+    if remedy:
+        rewrite.apply(module, remedy)
     return _describe(module, num_devices=int(partitions[1]) if partitions else 0)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compare.compile.rematerialised import LOG_WARNINGS, Rematerialised, find_rematerialised
+from compare.compile.requests import Remedy
 from compare.compile.workers.compile_any import format_request
 from compare.passes import archive as passes
 from compare.run.arms import COMPILER, read_versions
@@ -61,13 +62,16 @@ def compile_all(
     topology: str,
     cache: Cache,
     notify: Callable[[int, str, float], None],
+    remedies: Mapping[int, Remedy] | None = None,
 ) -> dict[int, CompiledProgram]:
     """Compile each for `topology`, or for the smallest v5e slice that it fills.  Raises `CompileFailed`.
 
     num_devices: the product of the axes; 0: as each program says.
+    remedies: what is to be written into the programs of these numbers first.
     notify: called with number, stage and seconds of each program that is compiled, about ten times a second.
     """
-    keys = {number: _key(data, num_devices, topology) for number, data in programs.items()}
+    remedies = remedies or {}
+    keys = {number: _key(data, num_devices, topology, remedies.get(number)) for number, data in programs.items()}
     entries = {number: cache.find(KIND, key, results=RESULTS) for number, key in keys.items()}
     folders: dict[int, Path] = {}
     try:
@@ -76,7 +80,9 @@ def compile_all(
                 if entries[number] is None:
                     folders[number] = out = cache.begin()
                     (out / "program").write_bytes(data)
-                    request = format_request(out / "program", topology=topology, num_devices=num_devices)
+                    request = format_request(
+                        out / "program", topology=topology, num_devices=num_devices, remedy=remedies.get(number)
+                    )
                     (out / "request.json").write_text(request)
                     pool.start(number, _command(out))
             while len(pool):
@@ -88,10 +94,10 @@ def compile_all(
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _key(data: bytes, num_devices: int, topology: str) -> str:
+def _key(data: bytes, num_devices: int, topology: str, remedy: Remedy | None) -> str:
     made_by = {"versions": read_versions(COMPILER), "sources": compiler_sources()}
     request = {"program": hashlib.sha256(data).hexdigest(), "num_devices": num_devices, "topology": topology}
-    return make_key({**request, **made_by, **describe_environment()})
+    return make_key({**request, "remedy": remedy, **made_by, **describe_environment()})
 
 
 def _command(out: Path) -> Command:

@@ -1,14 +1,16 @@
 """Read a user's program in any form, and the collectives that it emits."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 from rich.console import Console
 
+from compare.compile.requests import Remedy
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.collectives.pre_partitioning import check_own_groups, is_partitioned, is_scheduled
@@ -22,6 +24,7 @@ from compare.hlo.text.module import Module, read
 from compare.run import cache, progress
 from compare.run.errors import WorkError
 from compare.user_program.advice.advise import advise
+from compare.user_program.advice.outcome import compare_traffic, remedies
 from compare.user_program.compile_program import CompiledProgram, CompileFailed, compile_all
 from compare.user_program.partitioner_notes import list_notes
 from compare.user_program.program_mesh import Axes, mesh_of, mesh_of_text, reading_axes
@@ -163,12 +166,14 @@ def read_all(
     topology: str = "",
     no_cache: bool = False,
     names: SourceNames | None = None,
+    try_remedies: bool = False,
 ) -> list[ProgramCollectives]:
     """The collectives of each program; programs that are not compiled yet are compiled first, in parallel, cached.
 
     axes: empty: those of each program's recorded mesh.
     topology: to compile for; empty: the smallest v5e slice that the program fills.  Progress goes to stderr.
     names: the scope map, and which files are the user's; what it leaves out is taken from the saved program.
+    try_remedies: compile a program that is advised on again, with the remedy in it, and say what it sends then.
     Raises `HloError` or `WorkError`, one line that names the program.
     """
     for program in programs:
@@ -176,14 +181,21 @@ def read_all(
     modules = [_compiled(program) for program in programs]
     if topology and all(modules):
         raise WorkError(f"{programs[0].name}: is compiled already; a topology is for programs that are not")
-    compiled = _compile_missing(
-        [program for program, module in zip(programs, modules, strict=True) if module is None], axes, topology, no_cache
-    )
+    missing = dict.fromkeys(program for program, module in zip(programs, modules, strict=True) if module is None)
     source_names = names or SourceNames()
-    return [
-        _read(program, module, compiled.get(program), axes, source_names)
-        for program, module in zip(programs, modules, strict=True)
-    ]
+    with _Compiler.begin(axes, topology, no_cache) as compiler:
+        compiled = compiler.compile(list(missing))
+        return [
+            _read(
+                program,
+                module,
+                compiled.get(program),
+                axes,
+                source_names,
+                compile_with=compiler.compile_with if try_remedies else None,
+            )
+            for program, module in zip(programs, modules, strict=True)
+        ]
 
 
 def _mesh(program: ProgramInput) -> Axes:
@@ -194,28 +206,47 @@ def _mesh(program: ProgramInput) -> Axes:
     return program.mesh or (mesh_of_text(program.data.decode(errors="replace")) if written else ())
 
 
-def _compile_missing(
-    programs: Sequence[ProgramInput], axes: Mapping[str, int], topology: str, no_cache: bool
-) -> Mapping[ProgramInput, CompiledProgram]:
-    """Program -> compiled program; duplicates are compiled once."""
-    if not programs:
-        return {}
-    unique = list(dict.fromkeys(programs))
-    with (
-        cache.open_cache(bypass=no_cache) as user_cache,
-        progress.show_compiles(Console(stderr=True, quiet=is_quiet())) as notify,
-    ):
+@dataclass(frozen=True, slots=True)
+class _Compiler:
+    """Compiles programs for one target, each once, and shows which is being compiled."""
+
+    num_devices: int
+    topology: str
+    cache: cache.Cache
+    notify: Callable[[str, str, float], None]
+
+    @classmethod
+    @contextmanager
+    def begin(cls, axes: Mapping[str, int], topology: str, no_cache: bool) -> Iterator[Self]:
+        with (
+            cache.open_cache(bypass=no_cache) as user_cache,
+            progress.show_compiles(Console(stderr=True, quiet=is_quiet())) as notify,
+        ):
+            yield cls(prod(axes.values()) if axes else 0, topology, user_cache, notify)
+
+    def compile(self, programs: Sequence[ProgramInput]) -> Mapping[ProgramInput, CompiledProgram]:
         try:
             compiled = compile_all(
-                {number: program.data for number, program in enumerate(unique)},
-                num_devices=prod(axes.values()) if axes else 0,
-                topology=topology,
-                cache=user_cache,
-                notify=lambda number, stage, seconds: notify(unique[number].name, stage, seconds),
+                {number: program.data for number, program in enumerate(programs)},
+                num_devices=self.num_devices,
+                topology=self.topology,
+                cache=self.cache,
+                notify=lambda number, stage, seconds: self.notify(programs[number].name, stage, seconds),
             )
         except CompileFailed as failed:
-            raise WorkError(f"{unique[failed.number].name}: {failed}") from None
-    return {unique[number]: program for number, program in compiled.items()}
+            raise WorkError(f"{programs[failed.number].name}: {failed}") from None
+        return {programs[number]: program for number, program in compiled.items()}
+
+    def compile_with(self, program: ProgramInput, remedy: Remedy) -> CompiledProgram:
+        """The program with a remedy in it.  Raises `CompileFailed` where that cannot be written or compiled."""
+        return compile_all(
+            {0: program.data},
+            num_devices=self.num_devices,
+            topology=self.topology,
+            cache=self.cache,
+            notify=lambda _, stage, seconds: self.notify(f"{program.name} with its remedy", stage, seconds),
+            remedies={0: remedy},
+        )[0]
 
 
 def _read(
@@ -224,6 +255,8 @@ def _read(
     compiled: CompiledProgram | None,
     axes: Mapping[str, int],
     names: SourceNames,
+    *,
+    compile_with: Callable[[ProgramInput, Remedy], CompiledProgram] | None,
 ) -> ProgramCollectives:
     """The collectives of a program that came compiled (`module`) or was compiled here (`compiled`)."""
     mesh = _mesh(program) or (mesh_of_text("\n".join(compiled.meshes)) if compiled else ())
@@ -244,9 +277,18 @@ def _read(
     saved = replace(saved, axes=sizes, names=names.fill_from(saved.names))
     rows = _rows(program, module, saved)
     decided = list_notes(compiled, module, axes=sizes, rows=rows, names=saved.names) if compiled else ()
-    # A saved program's own have them already.
-    notes = tuple(dict.fromkeys((*program.notes, *replicated_notes(module), *decided, *advise(rows, module))))
-    return ProgramCollectives(rows, replace(saved, notes=notes), mesh)
+    outcomes = {}
+    if compiled and compile_with:
+        for advice, remedy in remedies(rows, module):
+            try:
+                mended = read(compile_with(program, remedy).text)
+                outcomes[advice] = compare_traffic(rows, _rows(program, mended, saved))
+            except CompileFailed as failed:
+                outcomes[advice] = f"it could not be tried on this program: {failed}"
+    found = (*replicated_notes(module), *decided, *advise(rows, module, outcomes))
+    # A saved program's own have them already, and what came of the remedies.
+    new = [words for words in found if not any(note.startswith(words) for note in program.notes)]
+    return ProgramCollectives(rows, replace(saved, notes=tuple(dict.fromkeys((*program.notes, *new)))), mesh)
 
 
 def _rows(program: ProgramInput, module: Module, saved: SavedProgram) -> tuple[Collective, ...]:

@@ -1,11 +1,12 @@
 """Compile anybody's program without a TPU: `python -m compare.compile.workers.compile_any REQUEST.json OUTDIR`.
 
 The program is StableHLO (text or bytecode), or HLO from before the partitioner (text or protocol buffer).  REQUEST
-holds `program` (its path), `topology` (`v5e:2x4`; empty: the smallest v5e slice that it fills) and `num_devices` (0:
-as many as the program says).  How it is compiled it says itself: which partitioner it was written for, which arguments
-and results have no sharding, so that the compiler may choose one, as `jit` and PyTorch/XLA have it.  Writes, exits and
-dies as `compare.compile.workers.compile_request` does, and writes the `meshes` that the program names, too, the
-shardings that the compiler has `chosen` for results without one, and before.hlo.gz, the program before the partitioner.
+holds `program` (its path), `topology` (`v5e:2x4`; empty: the smallest v5e slice that it fills), `num_devices` (0: as
+many as the program says), and a `remedy` to write into it first, or null.  How it is compiled it says itself: which
+partitioner it was written for, which arguments and results have no sharding, so that the compiler may choose one, as
+`jit` and PyTorch/XLA have it.  Writes, exits and dies as `compare.compile.workers.compile_request` does, and writes the
+`meshes` that the program names, too, the shardings that the compiler has `chosen` for results without one, and
+before.hlo.gz, the program before the partitioner.
 """
 
 import gzip
@@ -15,14 +16,14 @@ from pathlib import Path
 from typing import TypedDict
 
 from compare.compile.errors import RefusedError
-from compare.compile.requests import CompileRequest
+from compare.compile.requests import CompileRequest, Remedy
 from compare.compile.workers import compile_request
 from compare.compile.workers.worker import read_request, serve, write
 from meshes.devices.topology import Topology
 from meshes.process.errors import MeshError
 from meshes.process.last_word import claim_stderr
 
-FIELDS = frozenset({"program", "topology", "num_devices"})
+FIELDS = frozenset({"program", "topology", "num_devices", "remedy"})
 
 
 class Fields(TypedDict):
@@ -31,6 +32,7 @@ class Fields(TypedDict):
     program: str
     topology: str
     num_devices: int
+    remedy: Remedy | None
 
 
 def handle_request(request: Path, out: Path) -> None:
@@ -38,7 +40,7 @@ def handle_request(request: Path, out: Path) -> None:
     fields: Fields = read_request(request, fields=FIELDS)
     from compare.compile import executable_info, to_stablehlo
 
-    converted = to_stablehlo.convert_to_stablehlo(Path(fields["program"]).read_bytes())
+    converted = to_stablehlo.convert_to_stablehlo(Path(fields["program"]).read_bytes(), fields["remedy"])
     topology = _topology(fields, num_devices=converted.num_devices)
     (out / "program.mlirbc").write_bytes(converted.bytecode)
     request_fields: CompileRequest = {
@@ -78,9 +80,10 @@ def _topology(fields: Fields, *, num_devices: int) -> Topology:
     return topology
 
 
-def format_request(program: Path, *, topology: str, num_devices: int) -> str:
+def format_request(program: Path, *, topology: str, num_devices: int, remedy: Remedy | None = None) -> str:
     """The text of this worker's request file."""
-    return json.dumps({"program": str(program), "topology": topology, "num_devices": num_devices})
+    fields: Fields = {"program": str(program), "topology": topology, "num_devices": num_devices, "remedy": remedy}
+    return json.dumps(fields)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ def collectives(
     scopes: Mapping[str, str] | None = None,
     owns: str | Iterable[str] = (),
     sort: str = ORDERS[0],
+    try_remedies: bool = True,
 ) -> Table:
     """The collectives of a program, as a table that a notebook shows.
 
@@ -44,11 +45,19 @@ def collectives(
         counts.  Without it, only this project's scope names are recognised.
     owns: parts of paths of installed files that count as the user's source, like `transformers/models/`.
     sort: the order in which rows are shown: of the `program`, or those with most bytes of a `step` first.
+    try_remedies: where a note says what to write instead, and libtpu compiles the program here, compile it with the
+        remedy, too, if that can be written into it, and say what it sends then.
     Raises `ValueError`, one line, if it cannot be read or compiled, or has other axes.
     """
     sort_rows((), by=sort)
     sizes, names = _axes(axes, mesh), SourceNames.of(scopes, owns)
-    (reading,) = read_all([open_program(program, topology=topology)], axes=sizes, topology=topology, names=names)
+    (reading,) = read_all(
+        [open_program(program, topology=topology)],
+        axes=sizes,
+        topology=topology,
+        names=names,
+        try_remedies=try_remedies,
+    )
     return Table(reading.rows, reading.saved.axes, reading.compiled, reading.saved, dict(reading.mesh), sort)
 
 

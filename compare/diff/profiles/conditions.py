@@ -53,7 +53,7 @@ def list_slower(diff: ProfilesDifference, conditions: Sequence[Condition]) -> li
 def _slower(diff: ProfilesDifference, condition: Condition) -> Iterator[str]:
     programs = [program for program in diff.programs if _is_meant(program, condition)]
     if not programs:
-        names = ", ".join(program.program for program in diff.programs if None not in program.step_ns) or "none"
+        names = ", ".join(program.program for program in diff.programs if None not in program.executions) or "none"
         raise TimingError(f"--fail-if {condition.text!r}: no such program is in both profiles; name one of: {names}")
     for program in programs:
         pair = program.step_ns if condition.part == STEP else program.parts[condition.part]
@@ -65,7 +65,7 @@ def _slower(diff: ProfilesDifference, condition: Condition) -> Iterator[str]:
 
 
 def _is_meant(program: ProgramDifference, condition: Condition) -> bool:
-    if None in program.step_ns:
+    if None in program.executions:
         return False
     large = max(share or 0 for share in program.share) >= _LEAST_SHARE
     return condition.program == program.program or (not condition.program and large)

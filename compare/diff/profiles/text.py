@@ -36,8 +36,13 @@ def print_profiles(diff: ProfilesDifference, *, out: Console | None = None) -> N
             out.print(wrap_prose(f"{plain(program.program)}: {_change(program.step_ns)}", width=width))
     for program in diff.programs:
         if None in program.step_ns:
-            at = 0 if program.step_ns[1] is None else 1
-            words = f"only {'AB'[at]} has {plain(program.program)}: {time_text(program.step_ns[at])} an execution"
+            if None in program.executions:
+                at = 0 if program.executions[1] is None else 1
+                words = f"only {'AB'[at]} has {plain(program.program)}: {time_text(program.step_ns[at])} an execution"
+            else:
+                a, b = map(time_text, program.step_ns)
+                known = f"an execution takes {a}, then {b}" if a != b else "how long an execution takes is not known"
+                words = f"{plain(program.program)}: {known}"
             out.print(wrap_prose(words, width=width))
     for note in diff.notes:
         out.print(wrap_prose(f"note: {note}", width=width, style="dim"))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from compare.hlo.collective import Collective
 from compare.hlo.text.module import Module
@@ -36,6 +37,8 @@ class Advice:
     kinds: frozenset[str]
     op_name: re.Pattern[str]
     words: str
+    remedy: str
+    """Of `compare.compile.rewrite`: what writes it into a program; empty where it takes a hand."""
     in_loop: bool
     of: str
     over: str
@@ -60,6 +63,7 @@ def read_table() -> tuple[Advice, ...]:
             kinds=frozenset(entry["kinds"]),
             op_name=re.compile(entry["op_name"]),
             words=entry["words"],
+            remedy=entry.get("remedy", ""),
             in_loop=entry.get("in_loop", False),
             of=entry.get("of", ""),
             over=entry.get("over", ""),
@@ -77,10 +81,16 @@ def match(rows: Sequence[Collective], module: Module) -> dict[Advice, list[Colle
     return found
 
 
-def advise(rows: Sequence[Collective], module: Module) -> Iterator[str]:
-    """One sentence for each entry that fits any row, with the first of them and the number of the others."""
+def advise(
+    rows: Sequence[Collective], module: Module, outcomes: Mapping[Advice, str] = MappingProxyType({})
+) -> Iterator[str]:
+    """One sentence for each entry that fits any row, with the first of them and the number of the others.
+
+    outcomes: what came of those that were tried on this program.
+    """
     for advice, fitting in match(rows, module).items():
         first, more = fitting[0], len(fitting) - 1
         place = f" ({first.source_line.rpartition('/')[2]})" if first.source_line else ""
         others = f" and {more} more" * (more > 0)
-        yield f"{first.kind} over {first.axes}{place}{others}: {advice.words} ({advice.example})"
+        outcome = f"; {outcomes[advice]}" if advice in outcomes else ""
+        yield f"{first.kind} over {first.axes}{place}{others}: {advice.words} ({advice.example}){outcome}"

@@ -170,6 +170,24 @@ def test_a_program_of_one_side_alone_is_said(tmp_path, capsys):
     assert "only B has jit_sample: 1.00 µs an execution" in capsys.readouterr().out
 
 
+def test_a_program_whose_execution_has_no_time_is_not_said_to_be_of_one_side(tmp_path, capsys):
+    """Both have it, without an operation."""
+    made = before()
+    for plane in made.planes:
+        plane.lines[1].event("jit_convert(3)", 200_000, 1_000)
+    same = timeline(made, tmp_path)
+    difference = diff_timelines(same, same, names=("a", "a"))
+    from compare.diff.profiles.text import print_profiles
+
+    print_profiles(difference)
+    printed = capsys.readouterr().out
+    assert "jit_convert: how long an execution takes is not known" in printed
+    assert "only" not in printed
+    assert list_slower(difference, [read_condition("jit_convert.step > 5 %")]) == [
+        "--fail-if 'jit_convert.step > 5 %': step of jit_convert is not known"
+    ]
+
+
 def written(tmp_path):
     return [str(made.write(tmp_path / name)) for name, made in (("a", before()), ("b", after()))]
 
