@@ -248,12 +248,10 @@ def _read_multi(table: Mapping[str, object], *, is_used: bool) -> str:
 
 def _read_algorithms(table: Mapping[str, object], num_dims: int) -> tuple[Algorithms, tuple[str, ...]]:
     """(those of each kind, the kinds of which nothing is said, which have rings here)."""
-    by_kind, unnamed = {}, []
+    by_kind = {}
     for kind in KINDS:
         words = table.get(f"{kind}-implementation")
         if words is None:
-            by_kind[kind] = (Algorithm(RING),) * num_dims
-            unnamed.append(kind)
             continue
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise TimingError(f"{kind}-implementation: a list of words, one for each dim, not {quote(words)}")
@@ -261,10 +259,8 @@ def _read_algorithms(table: Mapping[str, object], num_dims: int) -> tuple[Algori
             by_kind[kind] = tuple(map(parse_algorithm, words))
         except TimingError as error:
             raise TimingError(f"{kind}-implementation: {error}") from None
-    all_reduce, all_gather, reduce_scatter, all_to_all = (by_kind[kind] for kind in KINDS)
-    return Algorithms(
-        all_reduce=all_reduce, all_gather=all_gather, reduce_scatter=reduce_scatter, all_to_all=all_to_all
-    ), tuple(unnamed)
+    rings = Algorithms.alike((Algorithm(RING),) * num_dims)
+    return rings.replace(by_kind), tuple(kind for kind in KINDS if kind not in by_kind)
 
 
 def _read_memory(path: Path) -> RemoteMemory | None:

@@ -31,19 +31,17 @@ from typing import TypeVar
 
 from compare.network.machines.custom import parse_custom
 from compare.network.machines.machine import (
-    FULLY_CONNECTED,
     KINDS,
     LOCAL_BW_AWARE,
     MOST_DIMS,
     SHARED,
-    SWITCH,
     Algorithm,
     Algorithms,
     CustomAlgorithm,
     Dim,
     Machine,
 )
-from compare.network.machines.tpu import astra_sim_machine, tpu_machine
+from compare.network.machines.tpu import astra_sim_machine, find_rates, tpu_machine
 from compare.network.machines.words import parse_algorithm, parse_kind
 from compare.schedule.hardware import Hardware
 from compare.timeline.errors import TimingError
@@ -98,7 +96,7 @@ def parse_machine(table: Table, *, name: str, rates: Hardware | None = None) -> 
         _check_keys(row, _DIM_KEYS, place)
         try:
             kind = _word(row, "kind", place, parse_kind)
-            bandwidth, latency = _of_links(kind, rates)
+            bandwidth, latency = find_rates(kind, rates) if rates else (None, None)
             dims.append(
                 Dim(
                     kind=kind,
@@ -111,8 +109,6 @@ def parse_machine(table: Table, *, name: str, rates: Hardware | None = None) -> 
         except TimingError as error:
             words = str(error)
             raise TimingError(words if words.startswith(place) else f"{place}{words}") from None
-    memory = _number(table, "memory", "") if "memory" in table else None
-    endpoint = _whole(table, "endpoint", "") if "endpoint" in table else None
     return Machine(
         name=_text(table, "name", "", name),
         dims=tuple(dims),
@@ -125,10 +121,10 @@ def parse_machine(table: Table, *, name: str, rates: Hardware | None = None) -> 
         policy=_text(table, "policy", "", "fifo"),
         links=_text(table, "links", "", SHARED),
         in_flight=_whole(table, "in-flight", "") if "in-flight" in table else None,
-        memory_bytes_per_ns=memory,
+        memory_bytes_per_ns=_number(table, "memory", "") if "memory" in table else None,
         # TFLOP/s are 1,000 flops a ns.
         peak_flops_per_ns=1000 * _number(table, "peak", "") if "peak" in table else None,
-        endpoint_ns=endpoint,
+        endpoint_ns=_whole(table, "endpoint", "") if "endpoint" in table else None,
         launch_ns=_number(table, "launch", "", rates.launch_ns if rates else 0.0),
         custom=tuple(custom.values()),
     )
@@ -142,15 +138,6 @@ def _read_rates(table: Table, chip: Chip | None) -> Hardware | None:
     except MeshError as error:
         raise TimingError(f"chip: {error}") from None
     return Hardware.of(chip if chip is not None and chip.name == row.name else row)
-
-
-def _of_links(kind: str, rates: Hardware | None) -> tuple[float | None, float | None]:
-    """Bandwidth and latency of a chip's links in a dim, as `tpu_machine` takes them."""
-    if rates is None:
-        return None, None
-    if kind == SWITCH:
-        return rates.dcn_bytes_per_ns, rates.dcn_launch_ns / 2
-    return rates.chip_bytes_per_ns if kind == FULLY_CONNECTED else rates.link_bytes_per_ns, rates.hop_ns
 
 
 def _read_custom(table: Table) -> dict[str, CustomAlgorithm]:
@@ -172,7 +159,7 @@ def _read_algorithms(table: Table, of_dims: tuple[Algorithm, ...], custom: Mappi
     if not isinstance(own, dict):
         raise TimingError(f"algorithms: a table, not {quote(own)}")
     _check_keys(own, KINDS, "algorithms.")
-    by_kind = dict.fromkeys(KINDS, of_dims)
+    by_kind = {}
     for kind, words in own.items():
         if (
             not isinstance(words, list)
@@ -186,10 +173,7 @@ def _read_algorithms(table: Table, of_dims: tuple[Algorithm, ...], custom: Mappi
             by_kind[kind] = tuple(parse_algorithm(word, custom) for word in words)
         except TimingError as error:
             raise TimingError(f"algorithms.{kind}: {error}") from None
-    all_reduce, all_gather, reduce_scatter, all_to_all = (by_kind[kind] for kind in KINDS)
-    return Algorithms(
-        all_reduce=all_reduce, all_gather=all_gather, reduce_scatter=reduce_scatter, all_to_all=all_to_all
-    )
+    return Algorithms.alike(of_dims).replace(by_kind)
 
 
 def _read_compiled(table: Table) -> tuple[str, ...]:
