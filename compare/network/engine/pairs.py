@@ -37,7 +37,8 @@ def _build_graph(num_ranks: int, messages: Sequence[Message]) -> Graph:
         groups = ((message.source, message.target),)
         transfers.append(Transfer(key=key, kind=PERMUTE, num_bytes=message.num_bytes, groups=groups))
         for rank, op in ((message.source, SEND), (message.target, RECEIVE)):
-            builders.setdefault(rank, NodeTableBuilder()).communicate(op, f"message.{key}", key, message.num_bytes, ())
+            nodes = builders.setdefault(rank, NodeTableBuilder())
+            nodes.add(op, f"message.{key}", (), transfer=key, num_bytes=message.num_bytes)
     table_of = np.zeros(num_ranks, np.int64)
     for index, rank in enumerate(builders, start=1):
         table_of[rank] = index
