@@ -45,7 +45,7 @@ def time_collective(machine: Machine, collective: Collective) -> float:
 
 def _serve(chunks: Sequence[Sequence[Pass]]) -> float:
     visits = {id(passes): [Visit(each.dim, each.ns) for each in passes] for passes in chunks}
-    return serve_chunks([visits[id(passes)] for passes in chunks], 1)
+    return serve_chunks([visits[id(passes)] for passes in chunks])
 
 
 def list_chunks(machine: Machine, collective: Collective) -> list[list[Pass]]:
