@@ -25,7 +25,7 @@ from compare.network.astra_sim.phases import Phase, Turns, cut_chunks, find_leve
 from compare.network.astra_sim.rank import Chunk, Play, Rank
 from compare.network.astra_sim.remote import PER_NODE, RemoteAccesses
 from compare.network.astra_sim.replay import MOST_MESSAGES, Stage, check_machine, make_timers
-from compare.network.astra_sim.wires import FreeWires, Handshake, Mailbox, SharedWires, Wires
+from compare.network.astra_sim.wires import Handshake, Mailbox, lay_wires
 from compare.network.graph.graph import (
     BESIDE,
     BROADCAST,
@@ -96,8 +96,7 @@ class _Network:
         self.graph, self._machine, self._unnamed, self.options = graph, machine, unnamed, options
         self.clock = Clock()
         self.timers = make_timers(self.clock)
-        wires: Wires = SharedWires(machine, self.clock) if options.aware else FreeWires(machine, self.clock)
-        mailbox = Mailbox(wires, self.clock)
+        mailbox = Mailbox(lay_wires(machine, self.clock, aware=options.aware), self.clock)
         self.mail: Mail = Handshake(mailbox) if options.rendezvous else mailbox
         self.remote = None if options.remote is None else RemoteAccesses(options.remote)
         self._groups: dict[int, dict[int, tuple[int, ...]]] = {}
