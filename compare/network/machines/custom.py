@@ -33,9 +33,8 @@ from compare.network.machines.machine import (
     Machine,
     Send,
 )
-from compare.timeline.errors import TimingError
+from compare.timeline.errors import TimingError, name_file
 from meshes.process.documents import read_toml
-from meshes.process.errors import MeshError
 from meshes.process.one_line import quote
 
 _KEYS = ("collective", "ranks", "parts", "sends")
@@ -46,14 +45,8 @@ _MOST_STATES = 1 << 20
 
 def read_custom(path: Path) -> CustomAlgorithm:
     """The algorithm of a file.  `OSError` where it can't be opened, `TimingError`, one line, where it is none."""
-    try:
-        table: Mapping[str, object] = read_toml(path)
-    except MeshError as error:
-        raise TimingError(f"{path} is {error}") from None
-    try:
-        return parse_custom(table, name=path.stem)
-    except TimingError as error:
-        raise TimingError(f"{path}: {error}") from None
+    with name_file(path):
+        return parse_custom(read_toml(path), name=path.stem)
 
 
 def parse_custom(table: object, *, name: str) -> CustomAlgorithm:
