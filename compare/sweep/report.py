@@ -35,7 +35,7 @@ def result_row(
 ) -> ResultRow:
     """The result of one combination.  folder: the name of its run folder; report: that folder's report."""
     case = combination.case.to_dict() if combination.case else {}
-    return {
+    row = {
         "model": combination.model,
         "mesh": combination.mesh,
         "status": status,
@@ -43,17 +43,12 @@ def result_row(
         "case": case.get("name"),
         "topology": case.get("topology"),
         "num_devices": combination.case.mesh.num_devices if combination.case else None,
-        "batch": case.get("batch"),
-        "seq": case.get("seq"),
-        "microbatches": case.get("microbatches"),
-        "capacity": case.get("capacity"),
-        "dtype": case.get("dtype"),
-        "loop": case.get("loop"),
-        "attention": case.get("attention"),
+        **{name: case.get(name) for name in _OPTIONS},
         "experts": combination.case.model.experts if combination.case else None,
         "folder": folder,
         "phases": {name: _phase(phase) for name, phase in report.phases.items()} if report else {},
     }
+    return cast(ResultRow, row)  # `check_row` holds it to the schema
 
 
 def earlier_rows(out: Path, results: Sequence[ResultRow]) -> EarlierRows:

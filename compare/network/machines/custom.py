@@ -20,6 +20,7 @@ sends = [                    # [from, to, part], or [from, to, part, "reduce"]: 
 A message leaves when the messages of its part that stand before it, and go to its sender, have arrived.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -169,10 +170,7 @@ def byte_share(custom: CustomAlgorithm) -> float:
 
 def most_reduced(sends: Sequence[Send]) -> int:
     """Messages of one step that the busiest rank adds to its own."""
-    count: dict[int, int] = {}
-    for send in sends:
-        count[send.target] = count.get(send.target, 0) + send.reduces
-    return max(count.values(), default=0)
+    return max(Counter(send.target for send in sends if send.reduces).values(), default=0)
 
 
 def _read_send(row: object, index: int, size: int, parts: int) -> Send:
