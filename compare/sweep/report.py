@@ -12,8 +12,7 @@ from compare.report.model.program import ProgramReport
 from compare.report.model.report import PhaseReport, Report
 from compare.run.arms import find_arm
 from compare.sweep.combination import Combination
-from compare.sweep.energy.kernels import CLASSES
-from compare.sweep.summary import EarlierRows, PhaseSummary, ProgramSummary, ResultRow, Sweep
+from compare.sweep.summary import CLASSES, EarlierRows, PhaseSummary, ProgramSummary, ResultRow, Sweep
 from meshes.process.documents import read_json
 
 SCHEMA: Literal[1] = 1

@@ -5,6 +5,26 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
+MATMUL, ELEMENTWISE, NORM, OTHER = "matmul", "memory and elementwise", "norm", "other compute"
+ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER = "all-reduce", "all-gather", "reduce-scatter"
+ALL_TO_ALL, SEND_RECEIVE, OTHER_COMMUNICATION = "all-to-all", "send and receive", "other communication"
+IDLE = "idle"
+
+CLASSES = (
+    MATMUL,
+    ELEMENTWISE,
+    NORM,
+    OTHER,
+    ALL_REDUCE,
+    ALL_GATHER,
+    REDUCE_SCATTER,
+    ALL_TO_ALL,
+    SEND_RECEIVE,
+    OTHER_COMMUNICATION,
+    IDLE,
+)
+"""Of kernels, each HLO operation in one (`compare.sweep.energy.kernels`)."""
+
 Count = Annotated[int, Meta(ge=0)]
 Number = Annotated[float, Meta(ge=0)]
 Status = Annotated[str, Meta(pattern="^(done|failed|refused|crashed)$")]
