@@ -14,7 +14,7 @@ import numpy as np
 
 from compare.network.engine.plan import Plan
 from compare.network.engine.play import play
-from compare.network.graph.graph import COLLECTIVE, Graph, NodeTableBuilder, Transfer
+from compare.network.graph.graph import COLLECTIVE, COMPUTE, Graph, NodeTableBuilder, Transfer
 from compare.network.machines.machine import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -74,9 +74,9 @@ def list_distinct_ranks() -> Graph:
         for rank, table in enumerate(tables):
             deps = [table.size - 1] if table.size else []
             if is_compute:
-                table.compute(f"compute.{node}", 1000 * (1_000 + 13 * rank + node), deps)
+                table.add(COMPUTE, f"compute.{node}", deps, duration_ps=1000 * (1_000 + 13 * rank + node))
             else:
-                table.communicate(COLLECTIVE, f"all-reduce.{node}", len(transfers) - 1, 1 << 20, deps)
+                table.add(COLLECTIVE, f"all-reduce.{node}", deps, transfer=len(transfers) - 1, num_bytes=1 << 20)
     return Graph(
         name="distinct",
         num_ranks=RANKS,
@@ -98,19 +98,20 @@ def list_training_step() -> Graph:
 
     def communicate(kind: str, num_bytes: int, groups: tuple[tuple[int, ...], ...]) -> int:
         transfers.append(Transfer(key=len(transfers), kind=kind, num_bytes=num_bytes, groups=groups))
-        return table.communicate(COLLECTIVE, f"{kind}.{len(transfers) - 1}", len(transfers) - 1, num_bytes, chain)
+        index = len(transfers) - 1
+        return table.add(COLLECTIVE, f"{kind}.{index}", chain, transfer=index, num_bytes=num_bytes)
 
     activations, weights = 8192 * 4096 * 2, 855_638_016 * 2 // TENSOR
     gradients = []
     for backward in (False, True):
         for layer in range(LAYERS):
             for _ in range(4 if backward else 2):
-                chain = [table.compute(f"compute.{layer}", 3_000_000_000, chain)]
+                chain = [table.add(COMPUTE, f"compute.{layer}", chain, duration_ps=3_000_000_000)]
                 chain = [communicate(ALL_REDUCE, activations, tensor)]
             chain = [communicate(ALL_GATHER, activations // TENSOR, tensor)]
             if backward:
                 gradients.append(communicate(ALL_REDUCE, weights, replicas))
-    table.compute("update", 5_000_000_000, [*chain, *gradients])
+    table.add(COMPUTE, "update", [*chain, *gradients], duration_ps=5_000_000_000)
     return Graph(
         name="70B",
         num_ranks=size,

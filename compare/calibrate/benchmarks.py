@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -125,8 +124,8 @@ def measure_device(
         "repeats": repeats,
         "programs": programs,
     }
-    out = Path(tempfile.mkdtemp(prefix="calibrate-"))
-    try:
+    with tempfile.TemporaryDirectory(prefix="calibrate-", ignore_cleanup_errors=True) as folder:
+        out = Path(folder)
         (out / "request.json").write_text(json.dumps(request), encoding="utf-8")
         ended = _run(out, notify)
         if ended.status != "ok":
@@ -135,8 +134,6 @@ def measure_device(
         texts = {entry["number"]: out / f"{entry['number']}.hlo" for entry in measured["programs"]}
         hlo = {at: path.read_text() for at, path in texts.items() if path.is_file()}
         return build_windows(measured, programs, hlo, profiles=out)
-    finally:
-        shutil.rmtree(out, ignore_errors=True)
 
 
 def _run(out: Path, notify: Callable[[str], None]) -> ProcessEnd:
@@ -146,18 +143,18 @@ def _run(out: Path, notify: Callable[[str], None]) -> ProcessEnd:
         environment={**os.environ, **QUIET},
         timeout_s=TIMEOUT_S,
     )
-    stages: list[str] = []
+    stages = {""}
 
     def show_stage(_: int, stage: str, __: float) -> None:
-        if stage and stage not in stages:
-            stages.append(stage)
+        if stage not in stages:
+            stages.add(stage)
             notify(stage)
 
     with Pool[int](show_stage) as pool:
         pool.start(0, command)
-        while True:
-            for ended in pool.wait().values():
-                return ended
+        while not (ended := pool.wait()):
+            pass
+        return ended[0]
 
 
 def build_windows(

@@ -10,7 +10,6 @@ import pandas as pd
 from compare.calibrate.fit import Estimate, Fit, Terms, fit_terms
 from compare.calibrate.windows import ESTIMATED, WORK
 from compare.energy.coefficients import COMPONENTS, JOULES
-from compare.timeline.arrays import Floats
 from compare.timeline.timeline import WORK_COLUMNS
 from meshes.devices.chip_file import SCHEMA
 from meshes.devices.generations import GENERATIONS
@@ -43,7 +42,8 @@ _MEMORY = ("memory_bytes_per_s",)
 def energy_terms(windows: pd.DataFrame) -> Terms:
     """Joules: every work column × its coefficient, and static power × seconds × chips."""
     columns = [*(windows[name] for name in WORK_COLUMNS), windows["time_s"] * windows["chips"]]
-    return _terms(COMPONENTS, np.stack([column.to_numpy(np.float64) for column in columns], axis=1))
+    nothing = np.zeros(len(COMPONENTS), np.bool_)
+    return Terms(COMPONENTS, np.stack([column.to_numpy(np.float64) for column in columns], axis=1), nothing, nothing)
 
 
 def time_terms(windows: pd.DataFrame) -> Terms:
@@ -67,17 +67,8 @@ def time_terms(windows: pd.DataFrame) -> Terms:
         "dcn_launch_s": column["dcn_transfers"],
         "dcn_bytes_per_s": column["dcn_bytes"] / chips,
     }
-    return _terms(
-        tuple(TIME_UNITS), np.stack([amounts[name] for name in TIME_UNITS], axis=1), core=_CORE, memory=_MEMORY
-    )
-
-
-def _terms(
-    names: tuple[str, ...], amounts: Floats, *, core: tuple[str, ...] = (), memory: tuple[str, ...] = ()
-) -> Terms:
-    return Terms(
-        names, amounts, np.array([name in core for name in names]), np.array([name in memory for name in names])
-    )
+    names = tuple(amounts)
+    return Terms(names, np.stack([*amounts.values()], axis=1), np.isin(names, _CORE), np.isin(names, _MEMORY))
 
 
 def list_unusual(estimates: Sequence[Estimate], generation: str) -> list[str]:
@@ -127,8 +118,9 @@ def fit_time(windows: pd.DataFrame) -> Fit:
 
 def convert_energy(estimate: Estimate) -> Estimate:
     """Joules per unit of work -> the unit of the table."""
-    factor = JOULES[ENERGY_UNITS[estimate.name]]
-    return _scale(estimate, 1 / factor)
+    factor = 1 / JOULES[ENERGY_UNITS[estimate.name]]
+    low, high = estimate.low * factor, estimate.high * factor
+    return Estimate(name=estimate.name, value=estimate.value * factor, low=low, high=high)
 
 
 def convert_time(estimate: Estimate) -> Estimate | None:
@@ -138,15 +130,9 @@ def convert_time(estimate: Estimate) -> Estimate | None:
     if estimate.value <= 0:
         return None
     high = 1 / estimate.low if estimate.low > 0 else float("inf")
-    return Estimate(name=estimate.name, value=1 / estimate.value, low=1 / estimate.high, high=high)
+    return Estimate(name=estimate.name, value=1 / estimate.value, low=least_rate(estimate), high=high)
 
 
 def least_rate(estimate: Estimate) -> float:
     """The slowest that a rate without bound can be, from the interval of its inverse; infinite where that is 0."""
     return 1 / estimate.high if estimate.high > 0 else float("inf")
-
-
-def _scale(estimate: Estimate, factor: float) -> Estimate:
-    return Estimate(
-        name=estimate.name, value=estimate.value * factor, low=estimate.low * factor, high=estimate.high * factor
-    )

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from compare.render.units import count_text
-from compare.timeline.errors import TimingError
+from compare.timeline.errors import TimingError, name_file
 from compare.timeline.timeline import WORK_COLUMNS
 from meshes.process.one_line import quote
 
@@ -60,13 +60,12 @@ def read_windows(path: Path) -> Windows:
         raise TimingError(f"{path} is larger than {MOST_BYTES:,} bytes, which is the most that is read")
     try:
         lines = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
-        return parse_windows(lines)
     except UnicodeDecodeError:
         raise TimingError(f"{path} is no text; a CSV of windows was expected") from None
     except csv.Error as error:
         raise TimingError(f"{path} is no CSV: {error}") from None
-    except TimingError as error:
-        raise TimingError(f"{path}: {error}") from None
+    with name_file(path):
+        return parse_windows(lines)
 
 
 def parse_windows(lines: Sequence[Sequence[str]]) -> Windows:

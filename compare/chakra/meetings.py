@@ -1,7 +1,7 @@
 """Who meets whom: the members of each collective, and the two ends of each message, over all files of a trace."""
 
 import re
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -46,23 +46,21 @@ class Meetings:
         self, groups: Mapping[int, tuple[int, ...]], files: Sequence[TraceFile], sizes: tuple[int, ...] = ()
     ) -> None:
         """sizes: of the machine's dims, the fastest first."""
-        self._groups = dict(groups)
-        self._sizes = sizes
-        self._members = {number: frozenset(ranks) for number, ranks in groups.items()}
-        self._all = tuple(range(len(files)))
-        self._members[0] = frozenset(self._all)
-        self._files = files
+        self._files, self._sizes = files, sizes
+        self._groups = {0: tuple(range(len(files))), **groups}
+        self._members = {number: frozenset(ranks) for number, ranks in self._groups.items()}
         self._collectives: dict[int, tuple[str, int]] = {}
         self._by_key: dict[tuple[object, ...], Meeting] = {}
         for rank, file in enumerate(files):
-            counts: defaultdict[tuple[object, ...], int] = defaultdict(int)
+            self._counts: Counter[tuple[object, ...]] = Counter()
+            """Of the present rank."""
             for position, node in enumerate(file.nodes):
                 if node.is_cpu_op:
                     continue
                 if node.type == schema.COLLECTIVE:
-                    self._add_collective(Member(rank, position, node), counts)
+                    self._add_collective(Member(rank, position, node))
                 elif node.type in (schema.SEND, schema.RECEIVE):
-                    self._add_message(Member(rank, position, node), counts)
+                    self._add_message(Member(rank, position, node))
         for meeting in self._by_key.values():
             self._check(meeting)
 
@@ -71,7 +69,7 @@ class Meetings:
         """In the order of the first rank that takes part."""
         return list(self._by_key.values())
 
-    def _add_collective(self, member: Member, counts: defaultdict[tuple[object, ...], int]) -> None:
+    def _add_collective(self, member: Member) -> None:
         # All ranks of a group share one node object (`NodeReader`), which is looked at once.
         word = id(member.node)
         if word not in self._collectives:
@@ -81,9 +79,9 @@ class Meetings:
             raise self._error(member, f"its rank is not in group {number}")
         if not number and not all(member.node.dims):
             ranks = self._list_part(member)
-            self._meet(member, kind, ranks, 0, ("dims", member.node.dims, ranks[0]), counts)
+            self._meet(member, kind, ranks, 0, ("dims", member.node.dims, ranks[0]))
             return
-        self._meet(member, kind, self._groups.get(number, self._all), number, ("group", number), counts)
+        self._meet(member, kind, self._groups[number], number, ("group", number))
 
     def _list_part(self, member: Member) -> tuple[int, ...]:
         """The ranks that differ from a member in the dims of its `involved_dim` alone."""
@@ -103,30 +101,21 @@ class Meetings:
             stride *= size
         return tuple(sorted(ranks))
 
-    def _add_message(self, member: Member, counts: defaultdict[tuple[object, ...], int]) -> None:
+    def _add_message(self, member: Member) -> None:
         node, rank = member.node, member.rank
-        other = "comm_dst" if node.type == schema.SEND else "comm_src"
-        own = "comm_src" if node.type == schema.SEND else "comm_dst"
+        own, other = ("comm_src", "comm_dst") if node.type == schema.SEND else ("comm_dst", "comm_src")
         if node.numbers.get(own, rank) != rank:
             raise self._error(member, f"{own} is rank {node.numbers[own]}")
-        if not 0 <= node.numbers[other] < len(self._all) or node.numbers[other] == rank:
-            raise self._error(member, f"{other} is {node.numbers[other]}, which is no other rank of {len(self._all)}")
+        if not 0 <= node.numbers[other] < len(self._files) or node.numbers[other] == rank:
+            raise self._error(member, f"{other} is {node.numbers[other]}, which is no other rank of {len(self._files)}")
         if not node.numbers["comm_size"]:
             raise self._error(member, "a message has 1 byte or more")
         ranks = (rank, node.numbers[other]) if node.type == schema.SEND else (node.numbers[other], rank)
-        self._meet(member, PERMUTE, ranks, 0, ("pair", *ranks, node.numbers["comm_tag"], node.type), counts)
+        self._meet(member, PERMUTE, ranks, 0, ("pair", *ranks, node.numbers["comm_tag"], node.type))
 
-    def _meet(
-        self,
-        member: Member,
-        kind: str,
-        ranks: tuple[int, ...],
-        number: int,
-        key: tuple[object, ...],
-        counts: defaultdict[tuple[object, ...], int],
-    ) -> None:
-        counts[key] += 1
-        place = (*(key[:-1] if kind == PERMUTE else key), counts[key])
+    def _meet(self, member: Member, kind: str, ranks: tuple[int, ...], number: int, key: tuple[object, ...]) -> None:
+        self._counts[key] += 1
+        place = (*(key[:-1] if kind == PERMUTE else key), self._counts[key])
         meeting = self._by_key.get(place)
         if meeting is None:
             meeting = self._by_key[place] = Meeting(kind, ranks, number)
@@ -146,11 +135,12 @@ class Meetings:
             raise self._error(member, f"comm_type {node.numbers['comm_type']} ({kind or 'unknown'}) is not simulated")
         if node.group in ("", "0"):
             return kind, 0
-        if not node.group.isdecimal() or int(node.group) not in self._groups:
+        number = int(node.group) if node.group.isdecimal() else 0
+        if not number or number not in self._groups:
             raise self._error(member, f"pg_name {quote(node.group)} is no group of groups.json")
-        if member.rank in self._members[int(node.group)] and len(self._groups[int(node.group)]) < 2:
+        if member.rank in self._members[number] and len(self._groups[number]) < 2:
             raise self._error(member, f"group {node.group} has one rank, which has nobody to talk to")
-        return kind, int(node.group)
+        return kind, number
 
     def _check(self, meeting: Meeting) -> None:
         first = meeting.members[0]

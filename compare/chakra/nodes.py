@@ -4,7 +4,7 @@ import graphlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
@@ -174,13 +174,9 @@ def _check_order(nodes: list[TraceNode]) -> None:
     """Unique ids, and no cycle."""
     if not nodes:
         raise ValueError("has no node")
-    known = {node.id for node in nodes}
-    if len(known) < len(nodes):
-        before: TraceNode | None = None
-        for node in nodes:
-            if before and before.id == node.id:
-                raise ValueError(f"has two nodes {node.id}: {quote(before.name)} and {quote(node.name)}")
-            before = node
+    for before, node in pairwise(nodes):
+        if before.id == node.id:
+            raise ValueError(f"has two nodes {node.id}: {quote(before.name)} and {quote(node.name)}")
     if all(node.deps[-1] < node.id for node in nodes if node.deps):
         return
     try:

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from compare.chakra.nodes import NodeReader, TraceFile, TraceNode
 from compare.network.graph.graph import (
     BESIDE,
     COLLECTIVE,
+    COMPUTE,
     HOST,
     PERMUTE,
     PS,
@@ -195,29 +197,22 @@ def _build_table(
     place = {node.id: position for position, node in enumerate(nodes)}
     builder = NodeTableBuilder()
     for position, node in enumerate(nodes):
-        deps = [place[dep] for dep in node.deps]
+        add = partial(builder.add, name=node.name, deps=[place[dep] for dep in node.deps], node_id=node.id)
         length = node.duration * PS * tick_ps
         if node.is_cpu_op and node.type in (schema.COMPUTE, *_OPS):
-            builder.stand_beside(HOST, node.name, length, deps, node_id=node.id)
+            add(HOST, duration_ps=length)
         elif node.type in _MEMORY:
-            size = node.numbers.get("tensor_size", 0)
-            builder.stand_beside(REMOTE, node.name, 0, deps, node_id=node.id, num_bytes=size)
+            add(REMOTE, num_bytes=node.numbers.get("tensor_size", 0))
         elif node.type in _OPS:
             is_broadcast = schema.COMM_TYPES.get(node.numbers.get("comm_type", -1)) == schema.BROADCAST
-            builder.communicate(
-                _OPS[node.type],
-                node.name,
-                slots[table, position],
-                node.numbers["comm_size"],
-                deps,
-                node_id=node.id,
-                duration_ps=length if is_broadcast else 0,
-            )
+            transfer, num_bytes = slots[table, position], node.numbers["comm_size"]
+            duration_ps = length if is_broadcast else 0
+            add(_OPS[node.type], transfer=transfer, num_bytes=num_bytes, duration_ps=duration_ps)
         elif node.type == schema.COMPUTE:
             rates = [float(node.numbers.get(name, np.nan)) for name in ("num_ops", "tensor_size")]
-            builder.compute(node.name, length, deps, node_id=node.id, flops=rates[0], memory_bytes=rates[1])
+            add(COMPUTE, duration_ps=length, flops=rates[0], memory_bytes=rates[1])
         else:
-            builder.stand_beside(BESIDE, node.name, 0, deps, node_id=node.id)
+            add(BESIDE)
     return builder.build()
 
 
@@ -227,12 +222,8 @@ def _replay_table(nodes: Sequence[TraceNode], *, tick_ps: int) -> NodeTable:
     builder = NodeTableBuilder()
     for node in nodes:
         deps = [place[dep] for dep in node.deps]
-        length = node.duration * PS * tick_ps
-        if node.type == schema.COMPUTE and not node.is_cpu_op:
-            builder.compute(node.name, length, deps, node_id=node.id)
-            continue
-        op = HOST if node.is_cpu_op else BESIDE if node.type == schema.RECEIVE else REMOTE
-        builder.stand_beside(op, node.name, length, deps, node_id=node.id)
+        op = HOST if node.is_cpu_op else {schema.COMPUTE: COMPUTE, schema.RECEIVE: BESIDE}.get(node.type, REMOTE)
+        builder.add(op, node.name, deps, duration_ps=node.duration * PS * tick_ps, node_id=node.id)
     return builder.build()
 
 

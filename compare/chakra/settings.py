@@ -6,8 +6,7 @@ latency.
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import isfinite, prod
 from pathlib import Path
@@ -30,13 +29,12 @@ from compare.network.machines.machine import (
     Machine,
 )
 from compare.network.machines.tpu import astra_sim_machine
-from compare.network.machines.words import parse_algorithm, parse_kind
-from compare.timeline.errors import TimingError
+from compare.network.machines.words import is_words, parse_algorithm, parse_kind
+from compare.timeline.errors import TimingError, name_file, name_place
 from compare.timeline.yaml_document import YAML_BYTES, parse_yaml
 from meshes.devices.chip import Chip
 from meshes.devices.topology import Topology
 from meshes.process.documents import read_json
-from meshes.process.errors import MeshError
 from meshes.process.one_line import quote
 
 GIB = 2**30
@@ -142,27 +140,17 @@ def read_settings(folder: Path, *, num_ranks: int) -> Settings:
     `OSError` where a file is not there; `TimingError`, one line that names the file and its key, where it is none.
     """
     network, system, run, memory = (folder / name for name in ("network.yml", "system.json", "run.txt", "memory.json"))
-    with _naming(network):
+    with name_file(network):
         dims = _read_network(network)
         if prod(dim.size for dim in dims) != num_ranks:
             sizes = " x ".join(str(dim.size) for dim in dims)
             raise TimingError(f"npus_count: {sizes} ranks, and the trace has {num_ranks:,}")
-    with _naming(run):
+    with name_file(run):
         line = read_run_line(run)
-    with _naming(memory):
+    with name_file(memory):
         remote = _read_memory(memory)
-    with _naming(system):
+    with name_file(system):
         return _read_system(read_json(system), dims, folder, line=line, remote=remote)
-
-
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except MeshError as error:
-        raise TimingError(f"{path} is {error}") from None
-    except TimingError as error:
-        raise TimingError(f"{path}: {error}") from None
 
 
 def _read_network(path: Path) -> tuple[Dim, ...]:
@@ -181,10 +169,8 @@ def _read_network(path: Path) -> tuple[Dim, ...]:
         if not isinstance(size, int) or isinstance(size, bool):
             raise TimingError(f"npus_count: a whole number for each dim, not {quote(size)}")
         rate, hop = _number("bandwidth", bandwidth), _number("latency", latency)
-        try:
+        with name_place(f"dim {index}: "):
             dims.append(Dim(kind=parse_kind(str(kind)), size=size, bytes_per_ns=rate * GIB / 1e9, latency_ns=hop))
-        except TimingError as error:
-            raise TimingError(f"dim {index}: {error}") from None
     return tuple(dims)
 
 
@@ -248,23 +234,17 @@ def _read_multi(table: Mapping[str, object], *, is_used: bool) -> str:
 
 def _read_algorithms(table: Mapping[str, object], num_dims: int) -> tuple[Algorithms, tuple[str, ...]]:
     """(those of each kind, the kinds of which nothing is said, which have rings here)."""
-    by_kind, unnamed = {}, []
+    by_kind = {}
     for kind in KINDS:
         words = table.get(f"{kind}-implementation")
         if words is None:
-            by_kind[kind] = (Algorithm(RING),) * num_dims
-            unnamed.append(kind)
             continue
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise TimingError(f"{kind}-implementation: a list of words, one for each dim, not {quote(words)}")
-        try:
+        with name_place(f"{kind}-implementation: "):
+            if not is_words(words):
+                raise TimingError(f"a list of words, one for each dim, not {quote(words)}")
             by_kind[kind] = tuple(map(parse_algorithm, words))
-        except TimingError as error:
-            raise TimingError(f"{kind}-implementation: {error}") from None
-    all_reduce, all_gather, reduce_scatter, all_to_all = (by_kind[kind] for kind in KINDS)
-    return Algorithms(
-        all_reduce=all_reduce, all_gather=all_gather, reduce_scatter=reduce_scatter, all_to_all=all_to_all
-    ), tuple(unnamed)
+    rings = Algorithms.alike((Algorithm(RING),) * num_dims)
+    return rings.replace(by_kind), tuple(kind for kind in KINDS if kind not in by_kind)
 
 
 def _read_memory(path: Path) -> RemoteMemory | None:

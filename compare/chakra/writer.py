@@ -4,6 +4,7 @@ Ranks that share a table of nodes differ only in names of groups and in partners
 serialized once.  A message's fields may be serialized apart and joined in the order of their numbers: protobuf says so.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from compare.chakra import schema
@@ -38,7 +39,7 @@ def write_files(
     head = schema.GlobalMetadata(version=schema.VERSION, attr=[_attribute(*each) for each in metadata])
     start = frame(head.SerializeToString())
     writers = [_TableWriter(graph, table, groups, facts or {}) for table in graph.tables]
-    places = _Places(graph, groups)
+    places = _list_places(graph, groups)
     for rank in range(graph.num_ranks):
         yield start + writers[int(graph.table_of[rank])].write(rank, places)
 
@@ -46,10 +47,15 @@ def write_files(
 def number_groups(graph: Graph) -> dict[tuple[int, ...], int]:
     """The id of each list of ranks, from 1, by first appearance: in the order of executions, then in the collective."""
     ids: dict[tuple[int, ...], int] = {}
-    for groups in {id(each.groups): each.groups for each in graph.transfers if not each.are_pairs}.values():
+    for groups in _list_alike(graph).values():
         for group in groups:
             ids.setdefault(group, len(ids) + 1)
     return ids
+
+
+def _list_alike(graph: Graph) -> dict[int, Groups]:
+    """The groups of collectives, those that transfers share once, by their identity."""
+    return {id(each.groups): each.groups for each in graph.transfers if not each.are_pairs}
 
 
 def _check_counts(graph: Graph, groups: Mapping[tuple[int, ...], int], *, chunks: int) -> None:
@@ -57,16 +63,10 @@ def _check_counts(graph: Graph, groups: Mapping[tuple[int, ...], int], *, chunks
         raise TimingError(
             f"{graph.name} has {len(groups)} groups of ranks; ASTRA-sim tells at most {MOST_GROUPS} from each other"
         )
-    executions: dict[int, int] = {}
-    of: dict[int, Groups] = {}
-    for transfer in graph.transfers:
-        if not transfer.are_pairs:
-            of[id(transfer.groups)] = transfer.groups
-            executions[id(transfer.groups)] = executions.get(id(transfer.groups), 0) + 1
-    counts = dict.fromkeys(groups, 0)
-    for key, many in executions.items():
-        for group in of[key]:
-            counts[group] += many
+    executions = Counter(id(each.groups) for each in graph.transfers)
+    counts: Counter[tuple[int, ...]] = Counter()
+    for key, alike in _list_alike(graph).items():
+        counts.update(dict.fromkeys(alike, executions[key]))
     most = max(counts.values(), default=0)
     if most * chunks > MOST_EXECUTIONS:
         raise TimingError(
@@ -77,25 +77,18 @@ def _check_counts(graph: Graph, groups: Mapping[tuple[int, ...], int], *, chunks
         raise TimingError(f"{graph.name} communicates {graph.transfers[-1].key:,} times; tags end at {MOST_TAG:,}")
 
 
-class _Places:
-    """Where a rank is in each transfer: the number of its group, its targets and sources; for groups alike, once."""
+_Places = Mapping[tuple[int, int], Mapping[int, int]]
+"""By op and the identity of a transfer's groups: of each rank the id of its group, or its partner."""
 
-    def __init__(self, graph: Graph, ids: Mapping[tuple[int, ...], int]) -> None:
-        groups = {(id(each.groups), each.are_pairs): each for each in graph.transfers}
-        self._group: dict[int, dict[int, int]] = {}
-        self._target: dict[int, dict[int, int]] = {}
-        self._source: dict[int, dict[int, int]] = {}
-        for (key, _), transfer in groups.items():
-            if transfer.are_pairs:
-                self._target[key] = dict(transfer.groups)  # type: ignore[arg-type]
-                self._source[key] = {target: source for source, target in transfer.groups}
-            else:
-                self._group[key] = {rank: ids[group] for group in transfer.groups for rank in group}
 
-    def of(self, op: int, transfer: Transfer, rank: int) -> int:
-        """The id of its group, or its partner."""
-        table = {COLLECTIVE: self._group, SEND: self._target, RECEIVE: self._source}[op]
-        return table[id(transfer.groups)][rank]
+def _list_places(graph: Graph, ids: Mapping[tuple[int, ...], int]) -> _Places:
+    places: dict[tuple[int, int], dict[int, int]] = {}
+    for key, groups in _list_alike(graph).items():
+        places[COLLECTIVE, key] = {rank: ids[group] for group in groups for rank in group}
+    for key, pairs in {id(each.groups): each.groups for each in graph.transfers if each.are_pairs}.items():
+        places[SEND, key] = {source: target for source, target in pairs}
+        places[RECEIVE, key] = {target: source for source, target in pairs}
+    return places
 
 
 class _TableWriter:
@@ -128,7 +121,7 @@ class _TableWriter:
                 written.append(part)
                 continue
             op, transfer, before, after = part
-            place = places.of(op, transfer, rank)
+            place = places[op, id(transfer.groups)][rank]
             key = index, place
             if key not in self._framed:
                 self._framed[key] = frame(before + _place_bytes(op, place) + after)

@@ -1,4 +1,4 @@
-"""Chunks of known durations through queues: each queue has some slots and serves first come, first served."""
+"""Chunks of known durations through queues: each serves one at a time, first come, first served."""
 
 import heapq
 from collections import defaultdict, deque
@@ -8,25 +8,25 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A phase of a chunk: which queue it waits in, and how long it holds a slot."""
+    """A phase of a chunk: which queue it waits in, and how long it holds that."""
 
     queue: int
     duration: float
 
 
-def serve_chunks(chunks: Sequence[Sequence[Visit]], slots: int) -> float:
+def serve_chunks(chunks: Sequence[Sequence[Visit]]) -> float:
     """When the last chunk has made all its visits; all chunks come at 0, in order."""
     waiting: defaultdict[int, deque[int]] = defaultdict(deque)
-    free: defaultdict[int, int] = defaultdict(lambda: slots)
+    busy: set[int] = set()
     ends: list[tuple[float, int, int]] = []
     place = [0] * len(chunks)
     now, order = 0.0, 0
 
     def fill(queue: int) -> None:
         nonlocal order
-        while free[queue] and waiting[queue]:
+        if queue not in busy and waiting[queue]:
             chunk = waiting[queue].popleft()
-            free[queue] -= 1
+            busy.add(queue)
             order += 1
             heapq.heappush(ends, (now + chunks[chunk][place[chunk]].duration, order, chunk))
 
@@ -37,7 +37,7 @@ def serve_chunks(chunks: Sequence[Sequence[Visit]], slots: int) -> float:
         now, _, chunk = heapq.heappop(ends)
         left = chunks[chunk][place[chunk]].queue
         place[chunk] += 1
-        free[left] += 1
+        busy.remove(left)
         if place[chunk] < len(chunks[chunk]):
             joined = chunks[chunk][place[chunk]].queue
             waiting[joined].append(chunk)

@@ -110,9 +110,12 @@ def list_phases(kind: str, groups: Groups, torus: Torus, algorithm: Algorithm) -
         return [_direct_phase(((a, b), 1.0, index) for index, (a, b) in enumerate(groups))]
     if algorithm.shape == DIRECT:
         return [_direct_phase(((a, b), 1 / len(g), index) for index, g in enumerate(groups) for a in g for b in g)]
-    one_shot = kind == "all-reduce" and any(algorithm.one_shot)
-    rings = _block_phases(groups, torus, algorithm, kind=kind)
-    return rings or [_ring_phase(groups, torus, kind=kind, one_shot=one_shot)]
+    if phases := _block_phases(groups, torus, algorithm, kind=kind):
+        return phases
+    phase, share = Phase(), _Share.of(kind, one_shot=kind == "all-reduce" and any(algorithm.one_shot))
+    for index, group in enumerate(groups):
+        phase.add_ring(find_ring(group, torus), share, group=index)
+    return [phase]
 
 
 def _direct_phase(pairs: Iterable[tuple[tuple[int, int], float, int]]) -> Phase:
@@ -122,14 +125,6 @@ def _direct_phase(pairs: Iterable[tuple[tuple[int, int], float, int]]) -> Phase:
         if source != target:
             phase.messages.append((source, target, share, group))
             phase.steps[group] = 1
-    return phase
-
-
-def _ring_phase(groups: Groups, torus: Torus, *, kind: str, one_shot: bool) -> Phase:
-    """One two-way ring through each group."""
-    phase = Phase()
-    for index, group in enumerate(groups):
-        phase.add_ring(find_ring(group, torus), _Share.of(kind, one_shot=one_shot), group=index)
     return phase
 
 
@@ -199,7 +194,9 @@ def _sum_phases(phases: list[Phase], torus: Torus, *, num_groups: int) -> LinkTr
         hop_share += np.bincount(source, weights=sent, minlength=hop_share.size)
         for link, index in zip(routes.link.tolist(), group[routes.message].tolist(), strict=True):
             uses[index].add(link)
-    chips = _own_chips(phases, torus, num_groups)
+    chips: list[set[int]] = [set() for _ in range(num_groups)]
+    for sender, *_, index in (message for phase in phases for message in phase.messages):
+        chips[index].add(int(torus.chip[sender]))
     own_uses = (frozenset(link for link in use if link // SLOTS in chips[group]) for group, use in enumerate(uses))
     return LinkTraffic(hops, load, tuple(own_uses), hop_share)
 
@@ -214,12 +211,9 @@ def count_hops(phase: Phase, hops: Ints, group: Ints, num_groups: int) -> Floats
     return usual
 
 
-def _own_chips(phases: list[Phase], torus: Torus, num_groups: int) -> list[set[int]]:
-    chips: list[set[int]] = [set() for _ in range(num_groups)]
-    for phase in phases:
-        for source, *_, group in phase.messages:
-            chips[group].add(int(torus.chip[source]))
-    return chips
+def _read_algorithm(comm: CollectiveOp) -> Algorithm:
+    """Of the instruction that executes it, where that says one."""
+    return read_algorithm(comm.row.kind, comm.text if "collective_algorithm_config" in comm.text else comm.row.text)
 
 
 class CollectiveCosts:
@@ -238,7 +232,7 @@ class CollectiveCosts:
             raise TimingError(f"{row.name} names device {largest}, but there are {len(self._torus.places)} of them")
         if row.network == "dcn":
             return self._between_slices(row, groups)
-        algorithm = read_algorithm(row.kind, comm.text if "collective_algorithm_config" in comm.text else row.text)
+        algorithm = _read_algorithm(comm)
         key = (row.kind, groups, algorithm, row.payload_bytes)
         if key not in self._costs:
             if algorithm.note:
@@ -252,8 +246,7 @@ class CollectiveCosts:
         if row.network == "dcn":
             sent = [float(num_bytes) for num_bytes in row.device_bytes]
             return NetworkWork(nothing, np.array([*sent, *nothing[len(sent) :]]))
-        algorithm = read_algorithm(row.kind, comm.text if "collective_algorithm_config" in comm.text else row.text)
-        share = self._link_traffic(row.kind, row.mesh_groups, algorithm).hop_share
+        share = self._link_traffic(row.kind, row.mesh_groups, _read_algorithm(comm)).hop_share
         return NetworkWork(share * row.payload_bytes, nothing)
 
     def _link_traffic(self, kind: str, groups: Groups, algorithm: Algorithm) -> LinkTraffic:

@@ -43,6 +43,11 @@ class Hardware:
     dcn_bytes_per_ns: float
     """One device's share of its host's network, one direction."""
 
+    @property
+    def on_chip_weight(self) -> float:
+        """Time of a byte between two devices of a chip ÷ time on a link."""
+        return self.link_bytes_per_ns / self.chip_bytes_per_ns
+
     @classmethod
     def of(cls, chip: Chip) -> Self:
         """The rates of a chip, from its data sheet and its constants."""

@@ -32,16 +32,14 @@ def model_step(module: Module, rows: Sequence[Collective], plan: Plan, *, hardwa
     rows: the module's collectives, with the plan's axes.  hardware: other rates than the generation's.
     `TimingError` where the module does not fit the plan's devices, or the step is too long.
     """
-    rates = hardware or Hardware.of(plan.topology.generation)
-    slices = _slices(module, plan)
-    return simulate(module, rows, _torus(plan, rates), hardware=rates, slices=slices, name=plan.topology.name)
+    return write_timeline(play_program(module, rows, plan, hardware=hardware), plan.topology.name)
 
 
 def model_in_order(module: Module, rows: Sequence[Collective], topology: Topology) -> Timeline:
     """`model_step` of a program whose logical device i is the i-th of a slice, row by row, whatever its axes are."""
     rates = Hardware.of(topology.generation)
     x, y, z = (*topology.wraps, False)[:3]
-    torus = Torus(topology.places(), topology.sides, (x, y, z), _weigh_chip(rates))
+    torus = Torus(topology.places(), topology.sides, (x, y, z), rates.on_chip_weight)
     in_module = module.num_devices or topology.num_devices
     if in_module * topology.slices != topology.num_devices and in_module != topology.num_devices:
         raise TimingError(
@@ -57,7 +55,8 @@ def play_program(
 ) -> PlayedStep:
     """The same step as what each class of devices does in the order of the text.  The same errors."""
     rates = hardware or Hardware.of(plan.topology.generation)
-    return play_module(module, rows, _torus(plan, rates), hardware=rates, slices=_slices(module, plan))
+    torus = Torus.of(plan, on_chip_weight=rates.on_chip_weight)
+    return play_module(module, rows, torus, hardware=rates, slices=_slices(module, plan))
 
 
 def simulate(
@@ -65,15 +64,6 @@ def simulate(
 ) -> Timeline:
     """`model_step` for any devices on a torus.  slices: how often the module's devices are repeated."""
     return write_timeline(play_module(module, rows, torus, hardware=hardware, slices=slices), name)
-
-
-def _torus(plan: Plan, rates: Hardware) -> Torus:
-    return Torus.of(plan, on_chip_weight=_weigh_chip(rates))
-
-
-def _weigh_chip(rates: Hardware) -> float:
-    """Time of a byte between two devices of a chip ÷ time on a link."""
-    return rates.link_bytes_per_ns / rates.chip_bytes_per_ns
 
 
 def play_module(

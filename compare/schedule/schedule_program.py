@@ -232,10 +232,7 @@ class Schedule:
             if taken.size > MOST_ELEMENTS:
                 raise NotUnderstood
         except NotUnderstood:
-            longest = max(
-                range(len(branches)),
-                key=lambda index: (*_measure(branches[index]), -index),
-            )
+            longest = max(range(len(branches)), key=lambda index: _measure(branches[index]))  # the first of several
             self.notes.add(f"which branch of {choice.name} runs is unknown: its longest is modelled on every device")
             taken = np.full((1,) * (1 + frame.depth), longest, np.int64)
         if any(branches):

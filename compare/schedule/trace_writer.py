@@ -1,7 +1,7 @@
 """Write a played step as a timeline: its events are named by their instructions, as in a TPU's own profile."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,11 +23,11 @@ def write_timeline(played: PlayedStep, name: str) -> Timeline:
     step = played.step
     marks, runs = _Marks.of(played), _Runs.of(played)
     shown = _merge_alike(step.classes, marks, runs)
-    whole_runs = (marks.kind.size + runs.num_operations) * shown.count > MOST_EVENTS
-    if whole_runs:
+    if (marks.kind.size + runs.num_operations) * shown.count > MOST_EVENTS:
         step.notes.add("what is computed between two communications is shown as one event, by its longest operation")
+        runs = replace(runs, runs=list(map(_join_operations, runs.runs)))
     labels = [kind.label for kind in marks.kinds]
-    operations = _Operations.of(runs, labels, step.scopes, whole_runs=whole_runs)
+    operations = _Operations.of(runs, labels, step.scopes)
     parts = []
     for index in range(shown.count):
         members, class_index = shown.members(index), int(step.classes.of[shown.first[index]])
@@ -168,23 +168,16 @@ class _Operations:
     """Of each run, how many."""
 
     @classmethod
-    def of(cls, runs: _Runs, labels: list[Label], scopes: Mapping[str, str], *, whole_runs: bool) -> "_Operations":
-        """Adds to the labels.  whole_runs: each run is one event, with the name of its longest operation."""
-        if whole_runs:
-            names = [run.names[int(run.ns.argmax())] for run in runs.runs]
-            ns = np.array([run.total_ns for run in runs.runs])
-            work = np.array([run.work.sum(axis=0) for run in runs.runs])
-            sizes = np.ones(len(runs.runs), np.int64)
-        else:
-            names = [name for run in runs.runs for name in run.names]
-            ns, work = np.zeros(0), np.zeros((0, 3))
-            if runs.runs:
-                ns, work = (np.concatenate([getattr(run, key) for run in runs.runs]) for key in ("ns", "work"))
-            sizes = np.array([len(run.names) for run in runs.runs], np.int64)
+    def of(cls, runs: _Runs, labels: list[Label], scopes: Mapping[str, str]) -> "_Operations":
+        """Adds to the labels."""
+        names = [name for run in runs.runs for name in run.names]
+        ns = np.concatenate([np.zeros(0), *(run.ns for run in runs.runs)])
+        work = np.concatenate([np.zeros((0, 3)), *(run.work for run in runs.runs)])
+        sizes = np.array([len(run.names) for run in runs.runs], np.int64)
         place = {name: len(labels) + index for index, name in enumerate(dict.fromkeys(names))}
         labels += [Label(name, COMPUTE, scope=scopes.get(name, "")) for name in place]
         label = np.array([place[name] for name in names], np.int64)
-        return cls(runs, label, ns, np.pad(work.reshape(-1, 3), ((0, 0), (0, 2))), sizes)
+        return cls(runs, label, ns, np.pad(work, ((0, 0), (0, 2))), sizes)
 
     def list_events(self, class_index: int) -> Events:
         happens = ~np.isnan(self.runs.begun[:, class_index])
@@ -197,6 +190,12 @@ class _Operations:
         offset, ns = done[operation] - np.repeat(done[first[which]], count), self.ns[operation]
         begun = np.repeat(start, count) + offset
         return Events(self.label[operation], begun, ns, np.full_like(ns, np.nan), self.work[operation])
+
+
+def _join_operations(run: Run) -> Run:
+    """As one, with the name of the longest."""
+    name, work = run.names[int(run.ns.argmax())], run.work.sum(axis=0, keepdims=True)
+    return replace(run, names=(name,), ns=np.array([run.total_ns]), work=work)
 
 
 def _join(*parts: Events) -> Events:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from time import monotonic
 
 from rich.console import Console, Group
@@ -34,10 +35,10 @@ def show_progress(refused: Sequence[Combination] = (), *, console: Console | Non
         console.print(Text(f"{combination.model} on {combination.mesh}: {combination.refused}"), soft_wrap=True)
     try:
         if not console.is_terminal:
-            yield _Lines(console, board).update
+            yield partial(_print_change, console, board)
             return
         with Live(console=console, auto_refresh=False, transient=True) as live:
-            yield _Screen(live, board).update
+            yield partial(_draw_board, live, board)
     except KeyboardInterrupt:
         console.print(Text(f"{board.count_text()}; run the same command again to continue"), soft_wrap=True)
         raise
@@ -48,6 +49,9 @@ class _Board:
 
     def __init__(self) -> None:
         self.cases: dict[str, tuple[str, float]] = {}
+        self.said: set[str] = set()
+        """Those of which a line says that they have begun."""
+        self.drawn = 0.0
         self._begun = monotonic()
 
     def update(self, name: str, stage: str, seconds: float) -> bool:
@@ -65,47 +69,36 @@ class _Board:
     def over(self, name: str) -> bool:
         return self.cases[name][0] in (*WELL, *BADLY)
 
-
-class _Lines:
-    """One line for each case that begins or ends."""
-
-    def __init__(self, console: Console, board: _Board):
-        self._console, self._board = console, board
-        self._begun: set[str] = set()
-
-    def update(self, name: str, stage: str, seconds: float) -> None:
-        if not self._board.update(name, stage, seconds) or stage in WAITS:
-            return
-        over = self._board.over(name)
-        if over or name not in self._begun:
-            self._begun.add(name)
-            total = f"  ({self._board.count_text()})" if over else ""
-            self._console.print(Text(f"{name}  {stage} {seconds:6.1f} s{total}"), soft_wrap=True)
-
-
-class _Screen:
-    """A row for each case that is at work or has just ended."""
-
-    def __init__(self, live: Live, board: _Board):
-        self._live, self._board, self._drawn = live, board, 0.0
-
-    def update(self, name: str, stage: str, seconds: float) -> None:
-        changed = self._board.update(name, stage, seconds)
-        if changed or monotonic() - self._drawn > REFRESH_S:
-            self._drawn = monotonic()
-            self._live.update(Group(Text(self._board.count_text()), self._table()), refresh=True)
-
-    def _table(self) -> Table:
+    def table(self) -> Table:
         table = Table(box=None, pad_edge=False)
         table.add_column("case", overflow="ellipsis", no_wrap=True)
         table.add_column("stage", no_wrap=True)
         table.add_column("seconds", justify="right", no_wrap=True)
-        order = sorted(self._board.cases, key=lambda name: (self._board.over(name), self._waits(name)))
+        order = sorted(self.cases, key=lambda name: (self.over(name), self._waits(name)))
         for name in order[:_MOST]:
-            stage, seconds = self._board.cases[name]
+            stage, seconds = self.cases[name]
             style = "green" if stage in WELL else "red" if stage in BADLY else "dim" if self._waits(name) else ""
             table.add_row(name, Text(stage, style=style), f"{seconds:.1f}")
         return table
 
     def _waits(self, name: str) -> bool:
-        return self._board.cases[name][0] in WAITS
+        return self.cases[name][0] in WAITS
+
+
+def _print_change(console: Console, board: _Board, name: str, stage: str, seconds: float) -> None:
+    """One line for each case that begins or ends."""
+    if not board.update(name, stage, seconds) or stage in WAITS:
+        return
+    over = board.over(name)
+    if over or name not in board.said:
+        board.said.add(name)
+        total = f"  ({board.count_text()})" if over else ""
+        console.print(Text(f"{name}  {stage} {seconds:6.1f} s{total}"), soft_wrap=True)
+
+
+def _draw_board(live: Live, board: _Board, name: str, stage: str, seconds: float) -> None:
+    """A row for each case that is at work or has just ended."""
+    changed = board.update(name, stage, seconds)
+    if changed or monotonic() - board.drawn > REFRESH_S:
+        board.drawn = monotonic()
+        live.update(Group(Text(board.count_text()), board.table()), refresh=True)

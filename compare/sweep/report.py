@@ -1,10 +1,10 @@
 """The result of a sweep as one value, which `sweep.json`, the table, the figure and the page all read."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache as once
 from pathlib import Path
-from typing import TypedDict, TypeGuard, cast
+from typing import Literal, TypeGuard, cast
+
+from msgspec import convert
 
 from compare.report.model.codec import encode
 from compare.report.model.findings import HeadlineRow
@@ -12,11 +12,10 @@ from compare.report.model.program import ProgramReport
 from compare.report.model.report import PhaseReport, Report
 from compare.run.arms import find_arm
 from compare.sweep.combination import Combination
-from compare.sweep.summary import EarlierRows, PhaseSummary, ProgramSummary, ResultRow, Sweep
+from compare.sweep.summary import CLASSES, EarlierRows, PhaseSummary, ProgramSummary, ResultRow, Sweep
 from meshes.process.documents import read_json
-from meshes.process.one_line import one_line
 
-SCHEMA = 1
+SCHEMA: Literal[1] = 1
 """Raised when a script that reads sweep.json would have to change; new fields do not raise it."""
 
 _OPTIONS = ("batch", "seq", "microbatches", "capacity", "dtype", "loop", "attention")
@@ -35,7 +34,7 @@ def result_row(
 ) -> ResultRow:
     """The result of one combination.  folder: the name of its run folder; report: that folder's report."""
     case = combination.case.to_dict() if combination.case else {}
-    return {
+    row = {
         "model": combination.model,
         "mesh": combination.mesh,
         "status": status,
@@ -43,17 +42,12 @@ def result_row(
         "case": case.get("name"),
         "topology": case.get("topology"),
         "num_devices": combination.case.mesh.num_devices if combination.case else None,
-        "batch": case.get("batch"),
-        "seq": case.get("seq"),
-        "microbatches": case.get("microbatches"),
-        "capacity": case.get("capacity"),
-        "dtype": case.get("dtype"),
-        "loop": case.get("loop"),
-        "attention": case.get("attention"),
+        **{name: case.get(name) for name in _OPTIONS},
         "experts": combination.case.model.experts if combination.case else None,
         "folder": folder,
         "phases": {name: _phase(phase) for name, phase in report.phases.items()} if report else {},
     }
+    return cast(ResultRow, row)  # `check_row` holds it to the schema
 
 
 def earlier_rows(out: Path, results: Sequence[ResultRow]) -> EarlierRows:
@@ -78,85 +72,24 @@ def earlier_rows(out: Path, results: Sequence[ResultRow]) -> EarlierRows:
 
 def check_sweep(sweep: object) -> None:
     """Raise `ValueError` where this is not what `sweep.schema.json` describes."""
-    schema = _schema()
-    _check(sweep, schema, schema["$defs"], "sweep.json")
-    for row in cast(Sweep, sweep)["results"]:
-        _check_case(row)
+    for row in convert(sweep, Sweep)["results"]:
+        _check_whole(row)
 
 
 def check_row(row: object) -> None:
     """The same for one of its results."""
-    definitions = _schema()["$defs"]
-    _check(row, definitions["result"], definitions, "the row")
-    _check_case(cast(ResultRow, row))
+    _check_whole(convert(row, ResultRow))
 
 
-def _check_case(row: ResultRow) -> None:
-    """Raise `ValueError` if a row with a case lacks one of the case's numbers."""
+def _check_whole(row: ResultRow) -> None:
+    """Raise `ValueError` if a row with a case lacks one of the case's numbers, or an energy a class of kernels."""
     for word in ("num_devices", "batch", "seq", "microbatches"):
         if row["case"] is not None and row.get(word) is None:
             raise ValueError(f"the row has a case, and no {word}")
-
-
-_Schema = TypedDict(
-    "_Schema",
-    {
-        "$defs": Mapping[str, "_Schema"],
-        "$ref": str,
-        "type": str | Sequence[str],
-        "enum": Sequence[object],
-        "const": object,
-        "minimum": float,
-        "items": "_Schema",
-        "required": Sequence[str],
-        "properties": Mapping[str, "_Schema"],
-        "additionalProperties": "_Schema",
-    },
-    total=False,
-)
-"""The words of JSON Schema that `sweep.schema.json` uses."""
-
-
-@once
-def _schema() -> _Schema:
-    schema: _Schema = json.loads(Path(__file__).with_name("sweep.schema.json").read_text(encoding="utf-8"))
-    return schema
-
-
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "null": (type(None),),
-}
-
-
-def _check(value: object, schema: _Schema, definitions: Mapping[str, _Schema], name: str) -> None:
-    """Raise `ValueError` where a value does not follow its schema."""
-    if "$ref" in schema:
-        schema = definitions[schema["$ref"].rpartition("/")[2]]
-    kinds = schema.get("type", [])
-    names = [kinds] if isinstance(kinds, str) else kinds
-    allowed = tuple(kind for word in names for kind in _TYPES[word])
-    if names and (not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed)):
-        raise ValueError(f"{name} is no {' or '.join(names)}")
-    if value not in schema.get("enum", [value]) or value != schema.get("const", value):
-        raise ValueError(f"{name} is none of the values that it may have")
-    if isinstance(value, int | float) and value < schema.get("minimum", value):
-        raise ValueError(f"{name} is less than {schema['minimum']}")
-    if isinstance(value, list) and "items" in schema:
-        for number, each in enumerate(value):
-            _check(each, schema["items"], definitions, f"{name}[{number}]")
-    if isinstance(value, dict):
-        for word in schema.get("required", ()):
-            if word not in value:
-                raise ValueError(f"{name} has no {word}")
-        for word, each in value.items():
-            inner = schema.get("properties", {}).get(word, schema.get("additionalProperties", _Schema()))
-            _check(each, inner, definitions, f"{name}.{one_line(word, most=40)}")
+    programs = (program for phase in row["phases"].values() for program in phase["programs"])
+    for energy in (program["energy"] for program in programs if "energy" in program):
+        if missing := set(CLASSES) - energy["kernels_ns"].keys():
+            raise ValueError(f"an energy has no {' and no '.join(sorted(missing))}")
 
 
 def _plain(name: object) -> TypeGuard[str]:

@@ -1,46 +1,72 @@
 """The types of sweep.json, which is written from these values and read again as them (`sweep.schema.json`)."""
 
 from collections.abc import Mapping
-from typing import NotRequired, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
+
+from msgspec import Meta
+
+MATMUL, ELEMENTWISE, NORM, OTHER = "matmul", "memory and elementwise", "norm", "other compute"
+ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER = "all-reduce", "all-gather", "reduce-scatter"
+ALL_TO_ALL, SEND_RECEIVE, OTHER_COMMUNICATION = "all-to-all", "send and receive", "other communication"
+IDLE = "idle"
+
+CLASSES = (
+    MATMUL,
+    ELEMENTWISE,
+    NORM,
+    OTHER,
+    ALL_REDUCE,
+    ALL_GATHER,
+    REDUCE_SCATTER,
+    ALL_TO_ALL,
+    SEND_RECEIVE,
+    OTHER_COMMUNICATION,
+    IDLE,
+)
+"""Of kernels, each HLO operation in one (`compare.sweep.energy.kernels`)."""
+
+Count = Annotated[int, Meta(ge=0)]
+Number = Annotated[float, Meta(ge=0)]
+Status = Annotated[str, Meta(pattern="^(done|failed|refused|crashed)$")]
 
 
 class ChipRow(TypedDict):
     """One chip in one step of a program; modelled."""
 
-    use: float
+    use: Number
     """Time in which it computes ÷ step time, mean over its devices."""
-    ici_bytes: NotRequired[float]
+    ici_bytes: NotRequired[Number]
     """What its devices send in a step to other chips of their slice, logically (docs/metrics.md, section 7).
 
     Absent where executions are unknown, and in what earlier versions wrote."""
-    ici_byte_hops: float
+    ici_byte_hops: Number
     """Bytes × links that the model's messages cross, of what its devices send; their joules are of these."""
-    watts: float
+    watts: Number
     """Mean over the step, its static power included."""
 
 
 class EnergySummary(TypedDict):
     """The modelled energy of one program's step (docs/energy.md); watts are of one chip, means over chips."""
 
-    step_j: float
-    low_j: float
-    high_j: float
-    per_token_j: float
-    low_per_token_j: float
-    high_per_token_j: float
-    tokens_per_j: float
-    tokens_per_s: float
-    mean_w: float
-    low_mean_w: float
-    high_mean_w: float
-    peak_w: float
+    step_j: Number
+    low_j: Number
+    high_j: Number
+    per_token_j: Number
+    low_per_token_j: Number
+    high_per_token_j: Number
+    tokens_per_j: Number
+    tokens_per_s: Number
+    mean_w: Number
+    low_mean_w: Number
+    high_mean_w: Number
+    peak_w: Number
     """In 1 ms."""
-    needless_j: float
+    needless_j: Number
     """For inflated and induced communication."""
-    low_needless_j: float
-    high_needless_j: float
-    by_component_j: Mapping[str, float]
-    kernels_ns: Mapping[str, float]
+    low_needless_j: Number
+    high_needless_j: Number
+    by_component_j: Mapping[str, Number]
+    kernels_ns: Mapping[str, Number]
     """Class of kernel -> ns of the step; they add up to it."""
     chips: list[ChipRow]
     """Empty where a report does not say which devices do the same."""
@@ -55,24 +81,24 @@ class ProgramSummary(TypedDict):
     partitioner: str | None
     status: str
     error: str | None
-    inherent: int | None
-    inflated: int | None
-    induced: int | None
-    common: int | None
-    framework_induced: int | None
-    missing: int | None
-    wire_bytes: int | None
-    ratio: float | None
+    inherent: Count | None
+    inflated: Count | None
+    induced: Count | None
+    common: Count | None
+    framework_induced: Count | None
+    missing: Count | None
+    wire_bytes: Count | None
+    ratio: Number | None
     """Emitted ÷ inherent bytes."""
     qualifier: str
     is_default: bool
     is_compared: bool
-    unserved: NotRequired[int | None]
+    unserved: NotRequired[Count | None]
     """Not in what earlier versions wrote."""
-    dcn_wire_bytes: int | None
-    modelled_step_ns: float | None
-    modelled_compute_ns: float | None
-    modelled_exposed_ns: float | None
+    dcn_wire_bytes: Count | None
+    modelled_step_ns: Number | None
+    modelled_compute_ns: Number | None
+    modelled_exposed_ns: Number | None
     energy: NotRequired[EnergySummary]
     """With `--energy`."""
     same_program: NotRequired[bool]
@@ -82,7 +108,7 @@ class ProgramSummary(TypedDict):
 class PhaseSummary(TypedDict):
     """One phase of a case: the bytes that its contract requires, and its programs."""
 
-    inherent_total: int
+    inherent_total: Count
     programs: list[ProgramSummary]
 
 
@@ -92,21 +118,21 @@ class ResultRow(TypedDict):
     model: str
     mesh: str
     """As it was written."""
-    status: str
+    status: Status
     """`done`, `failed`, `refused` or `crashed`."""
     error: str
     case: str | None
     topology: str | None
-    num_devices: int | None
-    batch: int | None
-    seq: int | None
-    microbatches: int | None
+    num_devices: Count | None
+    batch: Count | None
+    seq: Count | None
+    microbatches: Count | None
     capacity: float | None
     """None also where no token is dropped."""
     dtype: str | None
     loop: NotRequired[str | None]
     attention: NotRequired[str | None]
-    experts: NotRequired[int | None]
+    experts: NotRequired[Count | None]
     folder: str | None
     """The name of the run folder, beside sweep.json."""
     phases: dict[str, PhaseSummary]
@@ -124,7 +150,7 @@ class EarlierRows(TypedDict):
 class Sweep(TypedDict):
     """All of a sweep."""
 
-    schema: int
+    schema: Literal[1]
     sentence: str
     asked: Mapping[str, object]
     """The options that choose the programs."""

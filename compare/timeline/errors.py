@@ -1,7 +1,30 @@
 """The room's error."""
 
-from meshes.process.errors import OneLineError
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from meshes.process.errors import MeshError, OneLineError
 
 
 class TimingError(OneLineError):
     """A profile or a schedule that cannot be read."""
+
+
+@contextmanager
+def name_place(prefix: str) -> Iterator[None]:
+    """What is raised within begins with its place, like `dims.0.`."""
+    try:
+        yield
+    except TimingError as error:
+        raise TimingError(f"{prefix}{error}") from None
+
+
+@contextmanager
+def name_file(path: Path) -> Iterator[None]:
+    """The same of a file; one that is no TOML or JSON is a `TimingError`, too."""
+    try:
+        with name_place(f"{path}: "):
+            yield
+    except MeshError as error:
+        raise TimingError(f"{path} is {error}") from None

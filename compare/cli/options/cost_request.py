@@ -18,7 +18,7 @@ from compare.network.machines.words import choose_algorithm, parse_kind
 from compare.run.folder.chip import read_chip_of
 from compare.simulate.answer import Request
 from compare.simulate.text import note_rings
-from compare.timeline.errors import TimingError
+from compare.timeline.errors import TimingError, name_place
 from meshes.devices.chip import Chip
 from meshes.devices.generations import generation
 from meshes.devices.topology import Topology
@@ -174,10 +174,8 @@ def _machine(options: argparse.Namespace, parser: Parser, *, as_astra_sim: bool)
     dims = []
     for index, ((kind, size), rate, latency) in enumerate(zip(kinds, rates, latencies, strict=True)):
         bytes_per_ns = rate * 2**30 / 1e9 if as_astra_sim else rate
-        try:
+        with name_place(f"dims.{index}."):
             dims.append(Dim(kind=kind, size=size, bytes_per_ns=bytes_per_ns, latency_ns=latency))
-        except TimingError as error:
-            raise TimingError(f"dims.{index}.{error}") from None
     return Machine(
         dims=tuple(dims),
         algorithms=Algorithms.alike((Algorithm(RING),) * len(dims)),

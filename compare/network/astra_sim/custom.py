@@ -9,8 +9,8 @@ Source: `CustomAlgorithm.cc`.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compare.network.astra_sim.clock import Action
-from compare.network.astra_sim.exchange import Mail, Timer
+from compare.network.astra_sim.clock import Action, RankClock
+from compare.network.astra_sim.exchange import Mail
 from compare.network.graph.graph import COMPUTE, RECEIVE, SEND
 from compare.timeline.errors import TimingError
 
@@ -44,7 +44,7 @@ class CustomPlay:
         rank: int,
         *,
         mail: Mail,
-        timer: Timer,
+        timer: RankClock,
         leave: Action,
         one_by_one: bool,
     ) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from compare.network.astra_sim.clock import Action, Tag
+from compare.network.astra_sim.clock import Action, RankClock, Tag
 from compare.network.machines.machine import ALL_REDUCE, REDUCE_SCATTER
 
 
@@ -21,12 +21,6 @@ class Mail(Protocol):
 
     def send(self, tag: Tag, source: int, target: int, num_bytes: int, sent: Action | None = None) -> None: ...
     def receive(self, tag: Tag, source: int, target: int, num_bytes: int, handler: Action) -> None: ...
-
-
-class Timer(Protocol):
-    """The events of a rank."""
-
-    def after(self, delay: int, action: Action) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +38,33 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True)
+class Post:
+    """What a rank plays a chunk with, and what it does at its end."""
+
+    rank: int
+    tag: Tag
+    mail: Mail
+    timer: RankClock
+    costs: Costs
+    leave: Action
+
+    def send(self, target: int, num_bytes: int) -> None:
+        self.mail.send(self.tag, self.rank, target, num_bytes)
+
+    def receive(self, source: int, num_bytes: int, handler: Action) -> None:
+        self.mail.receive(self.tag, source, self.rank, num_bytes, handler)
+
+    def wait(self, done: Action) -> None:
+        """The endpoint delay."""
+        self.timer.after(self.costs.endpoint, done)
+
+    def reduce(self, num_bytes: int, done: Action) -> None:
+        """The endpoint delay, and a reduction."""
+        ticks = self.costs.reduction(num_bytes)
+        self.wait(lambda: self.timer.after(ticks, done))
+
+
+@dataclass(frozen=True, slots=True)
 class Seat:
     """A rank in a phase: its ring, and whom it talks to."""
 
@@ -53,10 +74,6 @@ class Seat:
     """Of this rank in it."""
     step: int
     """1, or -1 for a ring that turns the other way."""
-
-    @property
-    def rank(self) -> int:
-        return self.ring[self.index]
 
     def at(self, distance: int) -> int:
         """The rank so many places further on."""
@@ -97,11 +114,8 @@ class Script:
 class Exchange:
     """One rank in one phase."""
 
-    def __init__(
-        self, script: Script, seat: Seat, *, tag: Tag, mail: Mail, timer: Timer, costs: Costs, leave: Action
-    ) -> None:
-        self._script, self._seat, self._tag = script, seat, tag
-        self._mail, self._timer, self._costs, self._leave = mail, timer, costs, leave
+    def __init__(self, script: Script, post: Post) -> None:
+        self._script, self._post = script, post
         self._prepared = 0
         self._received = 0
         self._ready = 0
@@ -118,10 +132,9 @@ class Exchange:
         packet = self._script.packet(number)
         self._packets.append(packet)
         if self._script.reduces(number):
-            ticks = self._costs.reduction(packet.num_bytes)
-            self._timer.after(self._costs.endpoint, lambda: self._timer.after(ticks, self._get_ready))
+            self._post.reduce(packet.num_bytes, self._get_ready)
         else:
-            self._timer.after(self._costs.endpoint, self._get_ready)
+            self._post.wait(self._get_ready)
 
     def _receive(self) -> None:
         self._received += 1
@@ -138,14 +151,13 @@ class Exchange:
         else:
             self._send()
         if self._to_send == 0 and self._ready == self._script.width:
-            self._leave()
+            self._post.leave()
 
     def _send(self) -> None:
         if not self._packets or self._to_send == 0 or self._ready == 0:
             return
         packet = self._packets.popleft()
-        me = self._seat.rank
-        self._mail.send(self._tag, me, packet.target, packet.num_bytes)
-        self._mail.receive(self._tag, packet.source, me, packet.num_bytes, self._receive)
+        self._post.send(packet.target, packet.num_bytes)
+        self._post.receive(packet.source, packet.num_bytes, self._receive)
         self._to_send -= 1
         self._ready -= 1

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from compare.network.algorithms import list_phases
 from compare.network.machines.collective import Collective
 from compare.network.machines.machine import (
     ALL_GATHER,
@@ -124,7 +125,7 @@ def plan_chunks(machine: Machine, collective: Collective, turns: Turns | None = 
     for _ in range(count):
         num_bytes = chunk
         phases = []
-        for kind, index, (queue, step) in _visits(collective.kind, machine.multi, queues, collective.dims):
+        for kind, index, (queue, step) in _visits(machine, collective.kind, queues, collective.dims):
             level = levels[index]
             phase = Phase(
                 kind=kind,
@@ -143,17 +144,16 @@ def plan_chunks(machine: Machine, collective: Collective, turns: Turns | None = 
 
 
 def _visits(
-    kind: str, multi: str, queues: Sequence[_Queues], dims: tuple[int, ...] | None
+    machine: Machine, kind: str, queues: Sequence[_Queues], dims: tuple[int, ...] | None
 ) -> list[tuple[str, int, tuple[int, int]]]:
     """Kind, level and queue of each phase of the next chunk.  dims: the levels that are visited; all where `None`."""
-    *first, last = range(len(queues)) if dims is None else dims
-    if kind != ALL_REDUCE or multi != LOCAL_BW_AWARE:
-        order = (last, *reversed(first)) if kind == ALL_GATHER else (*first, last)
-        return [(kind, level, queues[level].any()) for level in order]
-    up = [(REDUCE_SCATTER, level, queues[level].first_half()) for level in first]
-    middle = (ALL_REDUCE, last, queues[last].first_half())
-    down = [(ALL_GATHER, level, queues[level].second_half()) for level in reversed(first)]
-    return [*up, middle, *down]
+    visits = list_phases(machine, kind, range(len(queues)) if dims is None else dims)
+    if kind != ALL_REDUCE or machine.multi != LOCAL_BW_AWARE:
+        return [(each, level, queues[level].any()) for each, level, _ in visits]
+    return [
+        (each, level, queues[level].second_half() if each == ALL_GATHER else queues[level].first_half())
+        for each, level, _ in visits
+    ]
 
 
 def endpoint_ticks(machine: Machine) -> int:

@@ -25,7 +25,7 @@ from compare.network.astra_sim.phases import Phase, Turns, cut_chunks, find_leve
 from compare.network.astra_sim.rank import Chunk, Play, Rank
 from compare.network.astra_sim.remote import PER_NODE, RemoteAccesses
 from compare.network.astra_sim.replay import MOST_MESSAGES, Stage, check_machine, make_timers
-from compare.network.astra_sim.wires import FreeWires, Handshake, Mailbox, SharedWires, Wires
+from compare.network.astra_sim.wires import Handshake, Mailbox, lay_wires
 from compare.network.graph.graph import (
     BESIDE,
     BROADCAST,
@@ -93,20 +93,20 @@ class _Network:
     """What the ranks share: the clock, the links, and the algorithms of collectives."""
 
     def __init__(self, graph: Graph, machine: Machine, unnamed: Container[int], options: Options) -> None:
-        self.graph, self._machine, self._unnamed, self.options = graph, machine, unnamed, options
+        self.graph, self.machine, self._unnamed, self.options = graph, machine, unnamed, options
         self.clock = Clock()
         self.timers = make_timers(self.clock)
-        wires: Wires = SharedWires(machine, self.clock) if options.aware else FreeWires(machine, self.clock)
-        mailbox = Mailbox(wires, self.clock)
+        mailbox = Mailbox(lay_wires(machine, self.clock, aware=options.aware), self.clock)
         self.mail: Mail = Handshake(mailbox) if options.rendezvous else mailbox
         self.remote = None if options.remote is None else RemoteAccesses(options.remote)
         self._groups: dict[int, dict[int, tuple[int, ...]]] = {}
         self._partners: dict[tuple[int, int], dict[int, int]] = {}
         self._stages: dict[tuple[str, tuple[int, ...], tuple[int, ...] | None], Stage] = {}
         self._plans: dict[tuple[str, tuple[int, ...], tuple[int, ...], int], Chunks] = {}
-        self._remembers = machine.queues > 1 or any(
+        self.remembers = machine.queues > 1 or any(
             algorithm.name == DOUBLE_BINARY_TREE for kind in KINDS for algorithm in machine.algorithms.of(kind)
         )
+        """Whether a collective does not begin as the first of its rank did."""
         self._messages = 0
         self._issued: list[dict[tuple[int, ...], int]] = [{} for _ in range(graph.num_ranks)]
         """Chunks of collectives, of each rank and group."""
@@ -114,13 +114,6 @@ class _Network:
         self._first_issued: dict[int, tuple[int, int]] = {}
         self.missed = ""
         """Why the ranks of a collective that names no group miss each other."""
-
-    def make_turns(self) -> Turns | None:
-        """What a rank remembers from one collective to the next; `None` where each begins as the first did."""
-        return Turns(self._machine) if self._remembers else None
-
-    def make_rank(self, number: int) -> Rank:
-        return Rank(number, self._machine.slots)
 
     def find_group(self, index: int, rank: int) -> tuple[int, ...]:
         """The group of a rank in a collective."""
@@ -143,15 +136,15 @@ class _Network:
         kind, group = _KIND.get(transfer.kind, transfer.kind), self.find_group(index, rank.number)
         dims = None
         if index in self._unnamed and len(group) < self.graph.num_ranks:
-            dims = self._machine.list_dims(group)
+            dims = self.machine.list_dims(group)
         collective = Collective(kind=kind, num_bytes=num_bytes, group=None if dims else group, dims=dims)
-        collective.check(self._machine)
+        collective.check(self.machine)
         if kind in self.options.custom:
             self._start_custom(rank, collective, group, index, end)
             return
         if (kind, group, dims) not in self._stages:
-            levels = find_levels(self._machine, collective)
-            self._stages[kind, group, dims] = Stage(self._machine, collective.group, levels, self.mail, self.timers)
+            levels = find_levels(self.machine, collective)
+            self._stages[kind, group, dims] = Stage(self.machine, collective.group, levels, self.mail, self.timers)
         stage = self._stages[kind, group, dims]
         chunks = self._plan(collective, turns)
         self._messages += len(chunks) * sum(stage.count_messages(phase, rank.number) for phase in chunks[0])
@@ -163,7 +156,7 @@ class _Network:
         self, rank: Rank, collective: Collective, group: tuple[int, ...], index: int, end: Action
     ) -> None:
         """In one piece, behind what holds the first queue of the first dim."""
-        pieces, _ = cut_chunks(self._machine, collective)
+        pieces, _ = cut_chunks(self.machine, collective)
         if pieces > 1:
             raise TimingError(
                 f"{self.graph.name}: a custom {collective.kind} is played in one piece, and ASTRA-sim waits for "
@@ -209,10 +202,10 @@ class _Network:
 
     def _plan(self, collective: Collective, turns: Turns | None) -> Chunks:
         if turns is not None:
-            return plan_chunks(self._machine, collective, turns)
+            return plan_chunks(self.machine, collective, turns)
         key = collective.kind, collective.group or (), collective.dims or (), collective.num_bytes
         if key not in self._plans:
-            self._plans[key] = plan_chunks(self._machine, collective)
+            self._plans[key] = plan_chunks(self.machine, collective)
         return self._plans[key]
 
 
@@ -262,7 +255,8 @@ class _RankNodes:
 
     def __init__(self, number: int, shared: _Shared, network: _Network) -> None:
         self.number, self._shared, self._network = number, shared, network
-        self._rank, self._turns = network.make_rank(number), network.make_turns()
+        self._rank = Rank(number, network.machine.slots)
+        self._turns = Turns(network.machine) if network.remembers else None
         self._timer = network.timers[number]
         self._waits = shared.num_deps.copy()
         self.ready: dict[int, list[int]] = {_CORE: [], _HOST: [], _NETWORK: [], _FREE: []}

@@ -6,8 +6,7 @@ Source: `AnalyticalRemoteMemory.cc` of astra-memory-analytical.
 from collections import defaultdict, deque
 from dataclasses import dataclass
 
-from compare.network.astra_sim.clock import Action
-from compare.network.astra_sim.exchange import Timer
+from compare.network.astra_sim.clock import Action, RankClock
 from compare.timeline.errors import TimingError
 
 PER_NPU, PER_NODE, POOL = "PER_NPU_MEMORY_EXPANSION", "PER_NODE_MEMORY_EXPANSION", "MEMORY_POOL"
@@ -37,10 +36,10 @@ class RemoteAccesses:
 
     def __init__(self, memory: RemoteMemory) -> None:
         self._memory = memory
-        self._waiting: defaultdict[int, deque[tuple[Timer, int, Action]]] = defaultdict(deque)
+        self._waiting: defaultdict[int, deque[tuple[RankClock, int, Action]]] = defaultdict(deque)
         self._busy: set[int] = set()
 
-    def issue(self, rank: int, timer: Timer, num_bytes: int, end: Action) -> None:
+    def issue(self, rank: int, timer: RankClock, num_bytes: int, end: Action) -> None:
         if self._memory.kind == PER_NPU:
             timer.after(self._ticks(num_bytes), end)
             return
@@ -50,7 +49,7 @@ class RemoteAccesses:
         else:
             self._begin(pool, timer, num_bytes, end)
 
-    def _begin(self, pool: int, timer: Timer, num_bytes: int, end: Action) -> None:
+    def _begin(self, pool: int, timer: RankClock, num_bytes: int, end: Action) -> None:
         self._busy.add(pool)
         timer.after(self._ticks(num_bytes), end)
         timer.after(self._ticks(num_bytes), lambda: self._free(pool))

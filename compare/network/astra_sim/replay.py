@@ -10,12 +10,12 @@ from functools import partial
 from compare.network.algorithms import Branch, grow_tree
 from compare.network.astra_sim.climb import Climb
 from compare.network.astra_sim.clock import Action, Clock, RankClock
-from compare.network.astra_sim.exchange import Costs, Exchange, Mail, Script, Seat
+from compare.network.astra_sim.exchange import Costs, Exchange, Mail, Post, Script, Seat
 from compare.network.astra_sim.phases import Level, Phase, endpoint_ticks, find_levels, plan_chunks
 from compare.network.astra_sim.rank import Chunk, Play, Rank
 from compare.network.astra_sim.scripts import make_script
-from compare.network.astra_sim.wires import FreeWires, Mailbox, Mirror, SharedWires, Wires
-from compare.network.machines.collective import Collective, Message
+from compare.network.astra_sim.wires import Mailbox, Mirror, lay_wires
+from compare.network.machines.collective import Collective, Message, check_messages
 from compare.network.machines.machine import (
     DOUBLE_BINARY_TREE,
     GREEDY,
@@ -48,7 +48,7 @@ def count_cycles(machine: Machine, collective: Collective, *, aware: bool = Fals
     collective.check(machine)
     check_machine(machine)
     clock = Clock()
-    wires: Wires = SharedWires(machine, clock) if aware else FreeWires(machine, clock)
+    wires = lay_wires(machine, clock, aware=aware)
     levels = find_levels(machine, collective)
     alike = not aware and not any(
         level.listed or level.algorithm.through_all or level.algorithm.name == DOUBLE_BINARY_TREE for level in levels
@@ -106,21 +106,10 @@ class Stage:
         level = self._levels[phase.level]
         endpoint = _LISTED_ENDPOINT if level.listed else endpoint_ticks(self._machine)
         costs = Costs(endpoint, self._machine.memory_bytes_per_ns)
-        timer = self._timers[rank.number]
+        post = Post(rank.number, chunk.tag, self._mail, self._timers[rank.number], costs, leave)
         if phase.algorithm.name == DOUBLE_BINARY_TREE:
-            return Climb(
-                self._branch(phase, rank.number),
-                rank.number,
-                phase.num_bytes,
-                tag=chunk.tag,
-                mail=self._mail,
-                timer=timer,
-                costs=costs,
-                leave=leave,
-            )
-        seat = self._seat(phase, rank.number)
-        script = self._script(phase, seat)
-        return Exchange(script, seat, tag=chunk.tag, mail=self._mail, timer=timer, costs=costs, leave=leave)
+            return Climb(self._branch(phase, rank.number), phase.num_bytes, post)
+        return Exchange(self._script(phase, self._seat(phase, rank.number)), post)
 
     def _script(self, phase: Phase, seat: Seat) -> Script:
         listed = self._levels[phase.level].listed
@@ -154,14 +143,10 @@ class Stage:
 
 def time_messages(machine: Machine, messages: Sequence[Message], *, aware: bool = False) -> tuple[int, ...]:
     """The tick at which each message arrives; a rank sends its own one after the other, in the order given."""
-    if not messages:
-        raise TimingError("pairs: no messages are given")
-    for message in messages:
-        message.check(machine)
+    check_messages(messages, machine)
     check_machine(machine)
     clock = Clock()
-    wires: Wires = SharedWires(machine, clock) if aware else FreeWires(machine, clock)
-    mail = Mailbox(wires, clock)
+    mail = Mailbox(lay_wires(machine, clock, aware=aware), clock)
     arrivals: dict[int, int] = {}
     to_send: defaultdict[int, deque[int]] = defaultdict(deque)
     for number, message in enumerate(messages):

@@ -89,6 +89,11 @@ class SharedWires:
             del self._waiting[link]
 
 
+def lay_wires(machine: Machine, clock: Clock, *, aware: bool) -> Wires:
+    """By the backend: `aware` is the one whose links carry one message at a time."""
+    return SharedWires(machine, clock) if aware else FreeWires(machine, clock)
+
+
 def message_ticks(dim: Dim, hops: int, num_bytes: int) -> int:
     """Of one message, from send to arrival, in whole ticks."""
     return int(hops * dim.latency_ns + num_bytes / dim.bytes_per_ns)

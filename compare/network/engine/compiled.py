@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 
 from compare.hlo.devices.groups import Groups
-from compare.network.engine.footprint import Footprint, PassFootprint, StepFootprint, measure_step, pack_uses
+from compare.network.engine.footprint import Footprint, PassFootprint, StepFootprint, add_uses, measure_step, pack_uses
 from compare.network.engine.links import Links
 from compare.network.machines.machine import ALL_GATHER, FULLY_CONNECTED, LINE, RING, Machine
 from compare.schedule.algorithms import Algorithm
@@ -58,10 +58,5 @@ def _measure_phase(links: Links, phase: Phase, kind: str, groups: Groups) -> Pas
     dim = int(np.bincount(links.slot_dim[routes.link % links.slots], minlength=hops.shape[1]).argmax())
     hops[:, dim] = count_hops(phase, lengths, group, len(groups))
     own: dict[tuple[int, int], float] = {}
-    for key, load in zip(
-        zip(group[routes.message].tolist(), routes.link.tolist(), strict=True),
-        loads[routes.message].tolist(),
-        strict=True,
-    ):
-        own[key] = own.get(key, 0.0) + load
+    add_uses(own, routes, loads, group)
     return PassFootprint(-1, (StepFootprint(hops, step.load, 1, 0.0),), pack_uses(own))

@@ -101,7 +101,7 @@ def _measure_phase(links: Links, phase: Phase, num_groups: int) -> PassFootprint
         routes = links.route(lines[:, source].reshape(-1), lines[:, target].reshape(-1))
         reduced = step.reduced * phase.share
         measured.append(measure_step(links, routes, loads, of_message, num_groups, step.count, reduced))
-        _add_uses(own, routes, loads * step.count, of_message)
+        add_uses(own, routes, loads * step.count, of_message)
     return PassFootprint(phase.dim, tuple(measured), pack_uses(own))
 
 
@@ -125,7 +125,8 @@ def measure_step(
     return StepFootprint(hops, busiest, count, reduced)
 
 
-def _add_uses(own: dict[tuple[int, int], float], routes: Routes, loads: Floats, of_message: Ints) -> None:
+def add_uses(own: dict[tuple[int, int], float], routes: Routes, loads: Floats, of_message: Ints) -> None:
+    """To the bytes of each (group, link)."""
     for key, load in zip(
         zip(of_message[routes.message].tolist(), routes.link.tolist(), strict=True),
         loads[routes.message].tolist(),

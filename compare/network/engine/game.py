@@ -63,19 +63,22 @@ class Instance:
     nodes: list[tuple[int, int]] = field(default_factory=list)
     """(class, node) that end with it."""
     joined: float = 0.0
+    launch_ns: float = 0.0
+    """Before its first chunk."""
     chunks_left: int = 1
     begun: bool = False
     ended: float = -1.0
-    waiting: "dict[int, deque[tuple[Instance, int]]]" = field(default_factory=dict)
-    """Chunks before each dim."""
-    busy: dict[int, int] = field(default_factory=dict)
+    waiting: dict[int, deque[int]] = field(default_factory=dict)
+    """The phases that chunks wait for, before each dim."""
+    free: dict[int, int] = field(default_factory=dict)
+    """Slots of each dim."""
 
 
 class Game:
     def __init__(self, plan: Plan, machine: Machine, *, eager: bool, scale_compute: float):
         self.plan, self.machine, self.eager = plan, machine, eager
         self.links = Links.of(machine)
-        self.shared = SharedLinks()
+        self.shared, self.slots = SharedLinks(), machine.slots
         self.events: list[tuple[float, int, Callable[[], None]]] = []
         self.order = 0
         self.now = 0.0
@@ -97,12 +100,6 @@ class Game:
         self.ends = [[-1.0] * table.size for table in self.tables]
         self.pending: dict[tuple[int, int], int] = {}
         """(class, node) -> its groups that have not ended, where there are several."""
-        self.rates: list[float] = self.links.rates.tolist()
-        self.latencies: list[float] = self.links.latencies.tolist()
-        self.__post_init__()
-
-    def __post_init__(self) -> None:
-        """What another kind of links adds."""
 
     def play(self) -> Played:
         for index, parts in enumerate(self.parts):
@@ -230,34 +227,29 @@ class Game:
                 self.begin(instance)
 
     def begin(self, instance: Instance) -> None:
-        chunks = self.machine.chunks
-        instance.chunks_left = chunks
-        if chunks == 1:
-            self._enter(instance, 0, self.machine.launch_ns)
+        if not instance.phases:
+            self.at(self.now + self.machine.launch_ns, partial(self.end_instance, instance))
             return
-        for _ in range(chunks):
+        instance.chunks_left, instance.launch_ns = self.machine.chunks, self.machine.launch_ns
+        for _ in range(self.machine.chunks):
             self._queue_chunk(instance, 0)
 
     def _queue_chunk(self, instance: Instance, place: int) -> None:
         dim = instance.phases[place][0]
-        instance.waiting.setdefault(dim, deque()).append((instance, place))
+        if dim not in instance.waiting:
+            instance.waiting[dim], instance.free[dim] = deque(), self.slots
+        instance.waiting[dim].append(place)
         self._serve_dim(instance, dim)
 
     def _serve_dim(self, instance: Instance, dim: int) -> None:
-        waiting = instance.waiting.get(dim)
-        while waiting and instance.busy.get(dim, 0) < self.machine.slots:
-            _, place = waiting.popleft()
-            instance.busy[dim] = instance.busy.get(dim, 0) + 1
-            first = place == 0 and instance.chunks_left == self.machine.chunks and not instance.busy.get(-2)
-            if first:
-                instance.busy[-2] = 1
-            self._enter(instance, place, self.machine.launch_ns if first else 0.0)
+        waiting, free = instance.waiting[dim], instance.free
+        while waiting and free[dim]:
+            free[dim] -= 1
+            self._enter(instance, waiting.popleft())
 
-    def _enter(self, instance: Instance, place: int, launch_ns: float) -> None:
-        if place >= len(instance.phases):
-            self.at(self.now + launch_ns, partial(self._leave, instance, place))
-            return
-        before = instance.phases[place][1] + launch_ns
+    def _enter(self, instance: Instance, place: int) -> None:
+        before = instance.phases[place][1] + instance.launch_ns
+        instance.launch_ns = 0.0
         if before:
             self.at(self.now + before, partial(self._flow, instance, place))
         else:
@@ -283,21 +275,15 @@ class Game:
         flow.ended()
 
     def _leave(self, instance: Instance, place: int) -> None:
-        if self.machine.chunks == 1:
-            if place + 1 < len(instance.phases):
-                self._enter(instance, place + 1, 0.0)
-            else:
-                self.end_instance(instance)
-            return
         left = instance.phases[place][0]
-        instance.busy[left] -= 1
+        instance.free[left] += 1
         if place + 1 < len(instance.phases):
             self._queue_chunk(instance, place + 1)
         else:
             instance.chunks_left -= 1
+            if not instance.chunks_left:
+                self.end_instance(instance)
         self._serve_dim(instance, left)
-        if not instance.chunks_left:
-            self.end_instance(instance)
 
     def end_instance(self, instance: Instance) -> None:
         instance.ended = self.now

@@ -15,8 +15,8 @@ import numpy as np
 from compare.network.algorithms import Phase, Step, lay_out, lay_out_pairs
 from compare.network.engine.game import Game, Instance
 from compare.network.engine.links import Links
-from compare.network.engine.plan import kind_of
-from compare.network.machines.machine import CUT_THROUGH
+from compare.network.engine.plan import Plan, kind_of
+from compare.network.machines.machine import CUT_THROUGH, Machine
 from compare.timeline.errors import TimingError
 
 Message = tuple[int, float, tuple[int, ...]]
@@ -76,9 +76,12 @@ class _Progress:
 class MessageGame(Game):
     """Every rank is a class of its own."""
 
-    def __post_init__(self) -> None:
+    def __init__(self, plan: Plan, machine: Machine, *, eager: bool, scale_compute: float):
+        super().__init__(plan, machine, eager=eager, scale_compute=scale_compute)
         if self.machine.chunks != 1:
             raise TimingError(f"links: {self.machine.links} plays collectives in one chunk, not {self.machine.chunks}")
+        self.rates: list[float] = self.links.rates.tolist()
+        self.latencies: list[float] = self.links.latencies.tolist()
         self.free = [0.0] * self.links.count
         self.rounds: dict[tuple[str, int, int], list[Round]] = {}
 

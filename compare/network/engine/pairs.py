@@ -8,17 +8,13 @@ import numpy as np
 from compare.network.engine.plan import Plan
 from compare.network.engine.play import play
 from compare.network.graph.graph import PERMUTE, RECEIVE, SEND, Graph, NodeTableBuilder, Transfer
-from compare.network.machines.collective import Message
+from compare.network.machines.collective import Message, check_messages
 from compare.network.machines.machine import Machine
-from compare.timeline.errors import TimingError
 
 
 def time_messages(machine: Machine, messages: Sequence[Message]) -> list[float]:
     """When each arrives, in ns.  Raises `TimingError` for messages that the machine cannot have."""
-    if not messages:
-        raise TimingError("pairs: no messages are given")
-    for message in messages:
-        message.check(machine)
+    check_messages(messages, machine)
     played = play(Plan.of(_build_graph(machine.num_ranks, messages), machine), machine)
     arrivals = [nan] * len(messages)
     for target in dict.fromkeys(message.target for message in messages):
@@ -37,7 +33,8 @@ def _build_graph(num_ranks: int, messages: Sequence[Message]) -> Graph:
         groups = ((message.source, message.target),)
         transfers.append(Transfer(key=key, kind=PERMUTE, num_bytes=message.num_bytes, groups=groups))
         for rank, op in ((message.source, SEND), (message.target, RECEIVE)):
-            builders.setdefault(rank, NodeTableBuilder()).communicate(op, f"message.{key}", key, message.num_bytes, ())
+            nodes = builders.setdefault(rank, NodeTableBuilder())
+            nodes.add(op, f"message.{key}", (), transfer=key, num_bytes=message.num_bytes)
     table_of = np.zeros(num_ranks, np.int64)
     for index, rank in enumerate(builders, start=1):
         table_of[rank] = index

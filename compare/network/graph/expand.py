@@ -14,6 +14,7 @@ from compare.hlo.text.module import Module
 from compare.network.graph.graph import (
     BROADCAST,
     COLLECTIVE,
+    COMPUTE,
     PERMUTE,
     PS,
     RECEIVE,
@@ -183,7 +184,7 @@ def _build_table(played: PlayedStep, executions: Mapping[int, _Execution], class
             work = work + np.array([0.0, 0.0, copy.num_bytes])
             continue
         if ns := round(computed) - rounded:
-            chain = [nodes.compute(f"compute.{nodes.size + 1}", ns * PS, chain)]
+            chain = [_add_compute(nodes, ns, chain)]
             computes.append(chain[0])
             nodes.add_work(chain[0], work)
             rounded, work = rounded + ns, np.zeros(3)
@@ -196,12 +197,16 @@ def _build_table(played: PlayedStep, executions: Mapping[int, _Execution], class
         elif started:
             chain = started
     if ns := round(computed) - rounded:
-        computes.append(nodes.compute(f"compute.{nodes.size + 1}", ns * PS, chain))
+        computes.append(_add_compute(nodes, ns, chain))
     if not nodes.size:
-        computes.append(nodes.compute("compute.1", PS, ()))
+        computes.append(_add_compute(nodes, 1, ()))
     if computes:  # what takes less than half a ns has no node of its own
         nodes.add_work(computes[-1], work)
     return nodes.build()
+
+
+def _add_compute(nodes: NodeTableBuilder, ns: int, chain: Sequence[int]) -> int:
+    return nodes.add(COMPUTE, f"compute.{nodes.size + 1}", chain, duration_ps=ns * PS)
 
 
 def _communicate(nodes: NodeTableBuilder, execution: _Execution, device: int, chain: Sequence[int]) -> list[int]:
@@ -211,9 +216,9 @@ def _communicate(nodes: NodeTableBuilder, execution: _Execution, device: int, ch
         return []
     ops = [op for bit, op in ((_MEMBER, COLLECTIVE), (_SENDER, SEND), (_RECEIVER, RECEIVE)) if role & bit]
     name = f"{transfer.collective}.{execution.key}"
+    duration_ps, num_bytes = execution.duration_ns * PS, transfer.num_bytes
     return [
-        nodes.communicate(op, name, execution.index, transfer.num_bytes, chain, duration_ps=execution.duration_ns * PS)
-        for op in ops
+        nodes.add(op, name, chain, transfer=execution.index, num_bytes=num_bytes, duration_ps=duration_ps) for op in ops
     ]
 
 

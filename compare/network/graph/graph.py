@@ -6,7 +6,7 @@ execution of a collective over its groups, or of a permute over its pairs.  So r
 nodes: who a rank's partners are stands in the transfer.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -123,45 +123,30 @@ class NodeTableBuilder:
     def size(self) -> int:
         return len(self._names)
 
-    def compute(
+    def add(
         self,
+        op: int,
         name: str,
-        duration_ps: int,
-        deps: Sequence[int],
+        deps: Iterable[int],
         *,
+        transfer: int = -1,
+        num_bytes: int = 0,
+        duration_ps: int = 0,
         node_id: int | None = None,
         flops: float = np.nan,
         memory_bytes: float = np.nan,
     ) -> int:
         """Returns the node's position."""
-        return self._add(name, (COMPUTE, duration_ps, -1, 0), deps, node_id, (flops, memory_bytes))
-
-    def stand_beside(
-        self,
-        op: int,
-        name: str,
-        duration_ps: int,
-        deps: Sequence[int],
-        *,
-        node_id: int | None = None,
-        num_bytes: int = 0,
-    ) -> int:
-        """A HOST, REMOTE or BESIDE; returns the node's position."""
-        return self._add(name, (op, duration_ps, -1, num_bytes), deps, node_id, (np.nan, np.nan))
-
-    def communicate(
-        self,
-        op: int,
-        name: str,
-        transfer: int,
-        num_bytes: int,
-        deps: Sequence[int],
-        *,
-        node_id: int | None = None,
-        duration_ps: int = 0,
-    ) -> int:
-        """A COLLECTIVE, SEND or RECEIVE of a transfer; returns the node's position."""
-        return self._add(name, (op, duration_ps, transfer, num_bytes), deps, node_id, (np.nan, np.nan))
+        position = self.size
+        row = (position + 1 if node_id is None else node_id, op, duration_ps, transfer, num_bytes)
+        for column, value in zip(self._columns, row, strict=True):
+            column.append(value)
+        for rate, number in zip(self._rates, (flops, memory_bytes), strict=True):
+            rate.append(number)
+        self._names.append(name)
+        self._deps += sorted(deps)
+        self._starts.append(len(self._deps))
+        return position
 
     def add_work(self, node: int, work: Floats) -> None:
         """Adds (3,) to what a node computes."""
@@ -183,19 +168,6 @@ class NodeTableBuilder:
             memory_bytes=memory_bytes,
             work=np.array([self._work.get(node, np.full(3, np.nan)) for node in range(self.size)]).reshape(-1, 3),
         )
-
-    def _add(
-        self, name: str, numbers: tuple[int, ...], deps: Sequence[int], node_id: int | None, rates: tuple[float, ...]
-    ) -> int:
-        position = self.size
-        for column, value in zip(self._columns, (position + 1 if node_id is None else node_id, *numbers), strict=True):
-            column.append(value)
-        for rate, number in zip(self._rates, rates, strict=True):
-            rate.append(number)
-        self._names.append(name)
-        self._deps += sorted(deps)
-        self._starts.append(len(self._deps))
-        return position
 
 
 def list_partners(graph: Graph, rank: int, node: int) -> Iterator[int]:

@@ -1,9 +1,11 @@
 """A graph several times side by side, as an outer data-parallel axis without communication repeats a program."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from compare.hlo.devices.groups import Groups
-from compare.network.graph.graph import Graph, Transfer
+from compare.network.graph.graph import Graph
 
 
 def repeat_graph(graph: Graph, times: int) -> Graph:
@@ -17,21 +19,6 @@ def repeat_graph(graph: Graph, times: int) -> Graph:
             shifted[id(transfer.groups)] = tuple(
                 tuple(rank + copy * size for rank in group) for copy in range(times) for group in transfer.groups
             )
-    transfers = tuple(
-        Transfer(
-            key=each.key,
-            kind=each.kind,
-            num_bytes=each.num_bytes,
-            groups=shifted[id(each.groups)],
-            collective=each.collective,
-            priority=each.priority,
-        )
-        for each in graph.transfers
-    )
-    return Graph(
-        name=graph.name,
-        num_ranks=size * times,
-        tables=graph.tables,
-        table_of=np.tile(graph.table_of, times),
-        transfers=transfers,
-    )
+    transfers = tuple(replace(each, groups=shifted[id(each.groups)]) for each in graph.transfers)
+    table_of = np.tile(graph.table_of, times)
+    return replace(graph, num_ranks=size * times, table_of=table_of, transfers=transfers)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from compare.network.machines.custom import collect_custom, custom_table
-from compare.network.machines.machine import KINDS, SWITCH, Algorithm, Algorithms, Machine
+from compare.network.machines.machine import KINDS, SWITCH, Algorithm, Machine
 from compare.network.machines.machine_file import parse_machine
 from compare.network.machines.words import choose_algorithm
 from compare.timeline.errors import TimingError
@@ -91,13 +91,9 @@ def set_algorithms(machine: Machine, kind: str, algorithms: tuple[Algorithm, ...
         raise TimingError(f"algorithm: unknown collective {quote(kind)}; known are {', '.join(KINDS)}")
     if len(algorithms) == 1:
         algorithms *= len(machine.dims)
-    by_kind = {each: machine.algorithms.of(each) for each in KINDS} | {kind: algorithms}
-    all_reduce, all_gather, reduce_scatter, all_to_all = (by_kind[each] for each in KINDS)
     return replace(
         machine,
-        algorithms=Algorithms(
-            all_reduce=all_reduce, all_gather=all_gather, reduce_scatter=reduce_scatter, all_to_all=all_to_all
-        ),
+        algorithms=machine.algorithms.replace({kind: algorithms}),
         compiled=tuple(each for each in machine.compiled if each != kind),
     )
 

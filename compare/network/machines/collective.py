@@ -1,5 +1,6 @@
 """What is asked of a machine: one collective, or messages between pairs of ranks."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compare.network.machines.machine import KINDS, Machine
@@ -48,3 +49,11 @@ class Message:
             raise TimingError(f"pairs: rank {self.source} sends to itself")
         if self.num_bytes < 1:
             raise TimingError("bytes: a message has 1 or more")
+
+
+def check_messages(messages: Sequence[Message], machine: Machine) -> None:
+    """Raises `TimingError` where there are none, or the machine cannot have one."""
+    if not messages:
+        raise TimingError("pairs: no messages are given")
+    for message in messages:
+        message.check(machine)

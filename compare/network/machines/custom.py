@@ -20,6 +20,7 @@ sends = [                    # [from, to, part], or [from, to, part, "reduce"]: 
 A message leaves when the messages of its part that stand before it, and go to its sender, have arrived.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -33,9 +34,8 @@ from compare.network.machines.machine import (
     Machine,
     Send,
 )
-from compare.timeline.errors import TimingError
+from compare.timeline.errors import TimingError, name_file
 from meshes.process.documents import read_toml
-from meshes.process.errors import MeshError
 from meshes.process.one_line import quote
 
 _KEYS = ("collective", "ranks", "parts", "sends")
@@ -46,14 +46,8 @@ _MOST_STATES = 1 << 20
 
 def read_custom(path: Path) -> CustomAlgorithm:
     """The algorithm of a file.  `OSError` where it can't be opened, `TimingError`, one line, where it is none."""
-    try:
-        table: Mapping[str, object] = read_toml(path)
-    except MeshError as error:
-        raise TimingError(f"{path} is {error}") from None
-    try:
-        return parse_custom(table, name=path.stem)
-    except TimingError as error:
-        raise TimingError(f"{path}: {error}") from None
+    with name_file(path):
+        return parse_custom(read_toml(path), name=path.stem)
 
 
 def parse_custom(table: object, *, name: str) -> CustomAlgorithm:
@@ -176,10 +170,7 @@ def byte_share(custom: CustomAlgorithm) -> float:
 
 def most_reduced(sends: Sequence[Send]) -> int:
     """Messages of one step that the busiest rank adds to its own."""
-    count: dict[int, int] = {}
-    for send in sends:
-        count[send.target] = count.get(send.target, 0) + send.reduces
-    return max(count.values(), default=0)
+    return max(Counter(send.target for send in sends if send.reduces).values(), default=0)
 
 
 def _read_send(row: object, index: int, size: int, parts: int) -> Send:

@@ -3,7 +3,7 @@
 Rank = coordinate of dim 0 + size of dim 0 × (coordinate of dim 1 + …): dim 0 is the fastest.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, prod
 
@@ -128,31 +128,31 @@ class Algorithm:
         return self.name if self.window is None else f"{self.name}:{self.window}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Algorithms:
     """For each kind of collective the algorithm of each dim."""
 
-    all_reduce: tuple[Algorithm, ...]
-    all_gather: tuple[Algorithm, ...]
-    reduce_scatter: tuple[Algorithm, ...]
-    all_to_all: tuple[Algorithm, ...]
+    by_kind: tuple[tuple[Algorithm, ...], ...]
+    """In the order of KINDS."""
 
     def of(self, kind: str) -> tuple[Algorithm, ...]:
         """Raises `TimingError` for an unknown kind."""
-        by_kind = {
-            ALL_REDUCE: self.all_reduce,
-            ALL_GATHER: self.all_gather,
-            REDUCE_SCATTER: self.reduce_scatter,
-            ALL_TO_ALL: self.all_to_all,
-        }
-        if kind not in by_kind:
+        if kind not in KINDS:
             raise TimingError(f"unknown collective {kind!r}; known are {', '.join(KINDS)}")
-        return by_kind[kind]
+        return self.by_kind[KINDS.index(kind)]
+
+    def replace(self, by_kind: Mapping[str, tuple[Algorithm, ...]]) -> "Algorithms":
+        """Others for some kinds."""
+        return Algorithms(tuple(by_kind.get(kind, self.of(kind)) for kind in KINDS))
+
+    def change(self, change: Callable[[tuple[Algorithm, ...]], tuple[Algorithm, ...]]) -> "Algorithms":
+        """The same change for every kind."""
+        return Algorithms(tuple(map(change, self.by_kind)))
 
     @classmethod
     def alike(cls, algorithms: tuple[Algorithm, ...]) -> "Algorithms":
         """The same for every kind."""
-        return cls(all_reduce=algorithms, all_gather=algorithms, reduce_scatter=algorithms, all_to_all=algorithms)
+        return cls((algorithms,) * len(KINDS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

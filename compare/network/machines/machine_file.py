@@ -25,28 +25,25 @@ collective = "all-reduce"
 ```
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
 
 from compare.network.machines.custom import parse_custom
 from compare.network.machines.machine import (
-    FULLY_CONNECTED,
     KINDS,
     LOCAL_BW_AWARE,
     MOST_DIMS,
     SHARED,
-    SWITCH,
     Algorithm,
     Algorithms,
     CustomAlgorithm,
     Dim,
     Machine,
 )
-from compare.network.machines.tpu import astra_sim_machine, tpu_machine
-from compare.network.machines.words import parse_algorithm, parse_kind
+from compare.network.machines.tpu import astra_sim_machine, find_rates, tpu_machine
+from compare.network.machines.words import is_words, parse_algorithm, parse_kind
 from compare.schedule.hardware import Hardware
-from compare.timeline.errors import TimingError
+from compare.timeline.errors import TimingError, name_file, name_place
 from meshes.devices.chip import Chip
 from meshes.devices.generations import generation
 from meshes.process.documents import name_unknown_key, read_toml
@@ -54,7 +51,6 @@ from meshes.process.errors import MeshError
 from meshes.process.one_line import quote
 
 Table = Mapping[str, object]
-Value = TypeVar("Value")
 
 MACHINE_KEYS = ("name", "memory", "peak", "multi", "compiled", "chunks", "active-chunks", "queues", "policy", "links",
                 "in-flight", "endpoint", "launch", "dims", "algorithms", "custom")  # fmt: skip
@@ -73,20 +69,15 @@ def read_machine(path: Path, chip: Chip | None = None) -> Machine:
 
     chip: a user's, instead of the generation that the file names; a machine of other chips, or of none, is without it.
     """
-    try:
+    with name_file(path):
         table: Table = read_toml(path)
-    except MeshError as error:
-        raise TimingError(f"{path} is {error}") from None
-    try:
         rates = _read_rates(table, chip)
         return parse_machine({key: table[key] for key in table if key != "chip"}, name=path.stem, rates=rates)
-    except TimingError as error:
-        raise TimingError(f"{path}: {error}") from None
 
 
 def parse_machine(table: Table, *, name: str, rates: Hardware | None = None) -> Machine:
     """The machine of a table.  rates: of links that it leaves out.  Raises `TimingError`, which names the key."""
-    _check_keys(table, MACHINE_KEYS, "")
+    _check_keys(table, MACHINE_KEYS)
     rows = table.get("dims")
     if not isinstance(rows, list) or not 1 <= len(rows) <= MOST_DIMS:
         raise TimingError(f"dims: a machine has 1 to {MOST_DIMS} tables [[dims]]")
@@ -94,42 +85,40 @@ def parse_machine(table: Table, *, name: str, rates: Hardware | None = None) -> 
     for index, row in enumerate(rows):
         if not isinstance(row, dict):
             raise TimingError(f"dims.{index}: a table, not {quote(row)}")
-        place = f"dims.{index}."
-        _check_keys(row, _DIM_KEYS, place)
-        try:
-            kind = _word(row, "kind", place, parse_kind)
-            bandwidth, latency = _of_links(kind, rates)
+        with name_place(f"dims.{index}."):
+            _check_keys(row, _DIM_KEYS)
+            word = _text(row, "kind")
+            with name_place("kind: "):
+                kind = parse_kind(word)
+            bandwidth, latency = find_rates(kind, rates) if rates else (None, None)
             dims.append(
                 Dim(
                     kind=kind,
-                    size=_whole(row, "size", place),
-                    bytes_per_ns=_number(row, "bandwidth", place, bandwidth),
-                    latency_ns=_number(row, "latency", place, latency),
+                    size=_whole(row, "size"),
+                    bytes_per_ns=_number(row, "bandwidth", bandwidth),
+                    latency_ns=_number(row, "latency", latency),
                 )
             )
-            algorithms.append(_word(row, "algorithm", place, lambda word: parse_algorithm(word, custom), "ring"))
-        except TimingError as error:
-            words = str(error)
-            raise TimingError(words if words.startswith(place) else f"{place}{words}") from None
-    memory = _number(table, "memory", "") if "memory" in table else None
-    endpoint = _whole(table, "endpoint", "") if "endpoint" in table else None
+            word = _text(row, "algorithm", "ring")
+            with name_place("algorithm: "):
+                algorithms.append(parse_algorithm(word, custom))
     return Machine(
-        name=_text(table, "name", "", name),
+        name=_text(table, "name", name),
         dims=tuple(dims),
         algorithms=_read_algorithms(table, tuple(algorithms), custom),
-        multi=_text(table, "multi", "", LOCAL_BW_AWARE),
+        multi=_text(table, "multi", LOCAL_BW_AWARE),
         compiled=_read_compiled(table),
-        chunks=_whole(table, "chunks", "", 1),
-        active_chunks=_whole(table, "active-chunks", "", 1),
-        queues=_whole(table, "queues", "", 1),
-        policy=_text(table, "policy", "", "fifo"),
-        links=_text(table, "links", "", SHARED),
-        in_flight=_whole(table, "in-flight", "") if "in-flight" in table else None,
-        memory_bytes_per_ns=memory,
+        chunks=_whole(table, "chunks", 1),
+        active_chunks=_whole(table, "active-chunks", 1),
+        queues=_whole(table, "queues", 1),
+        policy=_text(table, "policy", "fifo"),
+        links=_text(table, "links", SHARED),
+        in_flight=_whole(table, "in-flight") if "in-flight" in table else None,
+        memory_bytes_per_ns=_number(table, "memory") if "memory" in table else None,
         # TFLOP/s are 1,000 flops a ns.
-        peak_flops_per_ns=1000 * _number(table, "peak", "") if "peak" in table else None,
-        endpoint_ns=endpoint,
-        launch_ns=_number(table, "launch", "", rates.launch_ns if rates else 0.0),
+        peak_flops_per_ns=1000 * _number(table, "peak") if "peak" in table else None,
+        endpoint_ns=_whole(table, "endpoint") if "endpoint" in table else None,
+        launch_ns=_number(table, "launch", rates.launch_ns if rates else 0.0),
         custom=tuple(custom.values()),
     )
 
@@ -138,19 +127,10 @@ def _read_rates(table: Table, chip: Chip | None) -> Hardware | None:
     if "chip" not in table:
         return None
     try:
-        row = generation(_text(table, "chip", ""))
+        row = generation(_text(table, "chip"))
     except MeshError as error:
         raise TimingError(f"chip: {error}") from None
     return Hardware.of(chip if chip is not None and chip.name == row.name else row)
-
-
-def _of_links(kind: str, rates: Hardware | None) -> tuple[float | None, float | None]:
-    """Bandwidth and latency of a chip's links in a dim, as `tpu_machine` takes them."""
-    if rates is None:
-        return None, None
-    if kind == SWITCH:
-        return rates.dcn_bytes_per_ns, rates.dcn_launch_ns / 2
-    return rates.chip_bytes_per_ns if kind == FULLY_CONNECTED else rates.link_bytes_per_ns, rates.hop_ns
 
 
 def _read_custom(table: Table) -> dict[str, CustomAlgorithm]:
@@ -159,10 +139,8 @@ def _read_custom(table: Table) -> dict[str, CustomAlgorithm]:
         raise TimingError(f"custom: tables [custom.name], not {quote(rows)}")
     custom = {}
     for name, row in rows.items():
-        try:
+        with name_place(f"custom.{name[:40]}: "):
             custom[name] = parse_custom(row, name=name)
-        except TimingError as error:
-            raise TimingError(f"custom.{name[:40]}: {error}") from None
     return custom
 
 
@@ -171,64 +149,46 @@ def _read_algorithms(table: Table, of_dims: tuple[Algorithm, ...], custom: Mappi
     own = table.get("algorithms", {})
     if not isinstance(own, dict):
         raise TimingError(f"algorithms: a table, not {quote(own)}")
-    _check_keys(own, KINDS, "algorithms.")
-    by_kind = dict.fromkeys(KINDS, of_dims)
-    for kind, words in own.items():
-        if (
-            not isinstance(words, list)
-            or not all(isinstance(word, str) for word in words)
-            or len(words) != len(of_dims)
-        ):
-            raise TimingError(
-                f"algorithms.{kind}: a list of {len(of_dims)} words, one for each dim, not {quote(words)}"
-            )
-        try:
-            by_kind[kind] = tuple(parse_algorithm(word, custom) for word in words)
-        except TimingError as error:
-            raise TimingError(f"algorithms.{kind}: {error}") from None
-    all_reduce, all_gather, reduce_scatter, all_to_all = (by_kind[kind] for kind in KINDS)
-    return Algorithms(
-        all_reduce=all_reduce, all_gather=all_gather, reduce_scatter=reduce_scatter, all_to_all=all_to_all
-    )
+    by_kind = {}
+    with name_place("algorithms."):
+        _check_keys(own, KINDS)
+        for kind, words in own.items():
+            if not is_words(words) or len(words) != len(of_dims):
+                raise TimingError(f"{kind}: a list of {len(of_dims)} words, one for each dim, not {quote(words)}")
+            with name_place(f"{kind}: "):
+                by_kind[kind] = tuple(parse_algorithm(word, custom) for word in words)
+    return Algorithms.alike(of_dims).replace(by_kind)
 
 
 def _read_compiled(table: Table) -> tuple[str, ...]:
     words = table.get("compiled", [])
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+    if not is_words(words):
         raise TimingError(f"compiled: a list of kinds of collectives, not {quote(words)}")
     return tuple(words)
 
 
-def _check_keys(table: Table, known: tuple[str, ...], place: str) -> None:
+def _check_keys(table: Table, known: tuple[str, ...]) -> None:
     for key in table:
         if key not in known:
-            raise TimingError(name_unknown_key(key, known, place))
+            raise TimingError(name_unknown_key(key, known))
 
 
-def _text(table: Table, key: str, place: str, default: str | None = None) -> str:
+def _text(table: Table, key: str, default: str | None = None) -> str:
     value = table.get(key, default)
     if not isinstance(value, str) or not value:
-        raise TimingError(f"{place}{key}: a word, not {quote(value)}")
+        raise TimingError(f"{key}: a word, not {quote(value)}")
     return value
 
 
-def _word(table: Table, key: str, place: str, parse: Callable[[str], Value], default: str | None = None) -> Value:
-    try:
-        return parse(_text(table, key, place, default))
-    except TimingError as error:
-        words = str(error)
-        raise TimingError(words if words.startswith(place) else f"{place}{key}: {words}") from None
-
-
-def _whole(table: Table, key: str, place: str, default: int | None = None) -> int:
+def _whole(table: Table, key: str, default: int | None = None) -> int:
     value = table.get(key, default)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise TimingError(f"{place}{key}: a whole number, not {quote(value)}")
+        raise TimingError(f"{key}: a whole number, not {quote(value)}")
     return value
 
 
-def _number(table: Table, key: str, place: str, default: float | None = None) -> float:
+def _number(table: Table, key: str, default: float | None = None) -> float:
     value = table.get(key, default)
     if not isinstance(value, int | float) or isinstance(value, bool) or abs(value) > 1e15 or value != value:
-        raise TimingError(f"{place}{key}: a number, not {quote(value)}")
+        raise TimingError(f"{key}: a number, not {quote(value)}")
     return float(value)

@@ -39,29 +39,16 @@ def tpu_machine(name: str, *, chip: Chip | None = None) -> Machine:
     topology = Topology.parse(name)
     chip = _choose(chip, topology)
     rates = Hardware.of(chip)
-    dims = [
-        Dim(kind=RING if wraps else LINE, size=side, bytes_per_ns=rates.link_bytes_per_ns, latency_ns=rates.hop_ns)
-        for side, wraps in zip(topology.shape, topology.wraps, strict=True)
-        if side > 1
+    sides = [
+        *((RING if wraps else LINE, side) for side, wraps in zip(topology.shape, topology.wraps, strict=True)),
+        (FULLY_CONNECTED, topology.generation.devices),
+        (SWITCH, topology.slices),
     ]
-    if topology.generation.devices > 1:
-        dims.append(
-            Dim(
-                kind=FULLY_CONNECTED,
-                size=topology.generation.devices,
-                bytes_per_ns=rates.chip_bytes_per_ns,
-                latency_ns=rates.hop_ns,
-            )
-        )
-    if topology.slices > 1:
-        dims.append(
-            Dim(
-                kind=SWITCH,
-                size=topology.slices,
-                bytes_per_ns=rates.dcn_bytes_per_ns,
-                latency_ns=rates.dcn_launch_ns / 2,
-            )
-        )
+    dims = []
+    for kind, size in sides:
+        if size > 1:
+            bandwidth, latency = find_rates(kind, rates)
+            dims.append(Dim(kind=kind, size=size, bytes_per_ns=bandwidth, latency_ns=latency))
     if not dims:
         raise TimingError(f"{name} is one device, which has nobody to talk to")
     algorithms = tuple(Algorithm(TWO_WAY_RING if dim.kind == RING else RING) for dim in dims)
@@ -72,6 +59,13 @@ def tpu_machine(name: str, *, chip: Chip | None = None) -> Machine:
         launch_ns=rates.launch_ns,
         compiled=KINDS,
     )
+
+
+def find_rates(kind: str, rates: Hardware) -> tuple[float, float]:
+    """Bandwidth and latency of a chip's links in a dim of some kind."""
+    if kind == SWITCH:
+        return rates.dcn_bytes_per_ns, rates.dcn_launch_ns / 2
+    return rates.chip_bytes_per_ns if kind == FULLY_CONNECTED else rates.link_bytes_per_ns, rates.hop_ns
 
 
 def _choose(chip: Chip | None, topology: Topology) -> Chip:
@@ -101,16 +95,10 @@ def astra_sim_machine(name: str, *, chip: Chip | None = None) -> Machine:
     def one_way(algorithms: tuple[Algorithm, ...]) -> tuple[Algorithm, ...]:
         return tuple(Algorithm(RING) if each.name == TWO_WAY_RING else each for each in algorithms)
 
-    by_kind = machine.algorithms
     return replace(
         machine,
         dims=dims,
-        algorithms=Algorithms(
-            all_reduce=one_way(by_kind.all_reduce),
-            all_gather=one_way(by_kind.all_gather),
-            reduce_scatter=one_way(by_kind.reduce_scatter),
-            all_to_all=one_way(by_kind.all_to_all),
-        ),
+        algorithms=machine.algorithms.change(one_way),
         memory_bytes_per_ns=row.hbm_bytes_per_s / row.devices / 1e9,
         launch_ns=0.0,
         compiled=(),

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeGuard
 
 from compare.network.machines.custom import collect_custom, read_custom
 from compare.network.machines.machine import (
@@ -55,6 +56,11 @@ def choose_algorithm(word: str, machine: Machine) -> Algorithm:
     if name == CUSTOM and rest.endswith(".toml"):
         return Algorithm(CUSTOM, custom=read_custom(Path(rest)))
     return parse_algorithm(word, collect_custom(machine))
+
+
+def is_words(value: object) -> TypeGuard[list[str]]:
+    """Whether it is a list of words."""
+    return isinstance(value, list) and all(isinstance(word, str) for word in value)
 
 
 def _find(word: str, known: tuple[str, ...], what: str) -> str:

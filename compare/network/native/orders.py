@@ -4,9 +4,9 @@ They do not depend on rates: the best of them is no worse than the order as the 
 to be tried on a faster machine as well.
 """
 
-from collections.abc import Iterator
 from functools import cache
-from itertools import permutations
+from itertools import permutations, product
+from math import comb
 
 Order = tuple[int, ...]
 """Of dims."""
@@ -32,21 +32,12 @@ def list_orders(num_dims: int, num_chunks: int) -> tuple[tuple[Order, ...], ...]
     alike = tuple(permutations(range(num_dims))) if num_dims <= _MOST_DIMS else turned
     schedules = dict.fromkeys((order,) * num_chunks for order in alike)
     parts = min(_PARTS[num_dims], num_chunks)
-    while parts > 1 and num_chunks * sum(1 for _ in _divide(parts, num_dims)) > _MOST_TURNS:
+    while parts > 1 and num_chunks * comb(parts + num_dims - 1, num_dims - 1) > _MOST_TURNS:
         parts -= 1
-    for shares in _divide(parts, num_dims):
-        schedules[_spread(shares, num_chunks, turned)] = None
+    for shares in product(range(parts, -1, -1), repeat=num_dims):
+        if sum(shares) == parts:
+            schedules[_spread(shares, num_chunks, turned)] = None
     return tuple(schedules)
-
-
-def _divide(total: int, places: int) -> Iterator[tuple[int, ...]]:
-    """All ways to write a number as a sum, in order."""
-    if places == 1:
-        yield (total,)
-        return
-    for first in range(total, -1, -1):
-        for rest in _divide(total - first, places - 1):
-            yield (first, *rest)
 
 
 def _spread(shares: tuple[int, ...], num_chunks: int, orders: tuple[Order, ...]) -> tuple[Order, ...]:

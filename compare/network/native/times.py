@@ -6,7 +6,7 @@ from math import inf
 
 from compare.network.algorithms import Step, list_phases, list_steps
 from compare.network.machines.collective import Collective
-from compare.network.machines.machine import GREEDY, Algorithm, Algorithms, Dim, Machine
+from compare.network.machines.machine import GREEDY, Algorithm, Dim, Machine
 from compare.network.native.loads import measure_step
 from compare.network.native.orders import Order, list_orders
 from compare.network.queues import Visit, serve_chunks
@@ -45,7 +45,7 @@ def time_collective(machine: Machine, collective: Collective) -> float:
 
 def _serve(chunks: Sequence[Sequence[Pass]]) -> float:
     visits = {id(passes): [Visit(each.dim, each.ns) for each in passes] for passes in chunks}
-    return serve_chunks([visits[id(passes)] for passes in chunks], 1)
+    return serve_chunks([visits[id(passes)] for passes in chunks])
 
 
 def list_chunks(machine: Machine, collective: Collective) -> list[list[Pass]]:
@@ -123,17 +123,8 @@ def keep_dims(machine: Machine, group: tuple[int, ...] | None) -> Machine:
     def keep(algorithms: tuple[Algorithm, ...]) -> tuple[Algorithm, ...]:
         return tuple(algorithms[index] for index in kept) if len(algorithms) == len(machine.dims) else algorithms
 
-    by_kind = machine.algorithms
-    return replace(
-        machine,
-        dims=tuple(machine.dims[index] for index in kept),
-        algorithms=Algorithms(
-            all_reduce=keep(by_kind.all_reduce),
-            all_gather=keep(by_kind.all_gather),
-            reduce_scatter=keep(by_kind.reduce_scatter),
-            all_to_all=keep(by_kind.all_to_all),
-        ),
-    )
+    dims = tuple(machine.dims[index] for index in kept)
+    return replace(machine, dims=dims, algorithms=machine.algorithms.change(keep))
 
 
 def _list_groups(machine: Machine, rank: int) -> str:

@@ -61,19 +61,17 @@ def list_best(program: Program, simulation: Simulation) -> list[BestAlgorithm]:
     """Every collective but permutes, the one with most to gain first.  Raises `TimingError` as `Program.play`."""
     layout, machine = program.layout(simulation), simulation.machine
     links = Links.of(machine)
-    executions: dict[tuple[str, int, int], int] = {}
-    first: dict[tuple[str, int, int], int] = {}
+    executions: dict[tuple[str, int, int], list[int]] = {}
     for index, transfer in enumerate(layout.graph.transfers):
         if not transfer.are_pairs:
             key = (transfer.collective, transfer.num_bytes, id(transfer.groups))
-            executions[key] = executions.get(key, 0) + 1
-            first.setdefault(key, index)
+            executions.setdefault(key, []).append(index)
     timed: dict[tuple[int, str, int], tuple[str, float]] = {}
     rows = []
-    for key, count in executions.items():
-        transfer = layout.graph.transfers[first[key]]
+    for indices in executions.values():
+        transfer = layout.graph.transfers[indices[0]]
         kind = kind_of(transfer)
-        chosen = layout.traffics[int(layout.traffic_of[first[key]])]
+        chosen = layout.traffics[int(layout.traffic_of[indices[0]])]
         chosen_ns = time_alone(machine, chosen.footprints, transfer.num_bytes)
         alike = (id(transfer.groups), kind, transfer.num_bytes)
         if alike not in timed:
@@ -85,7 +83,7 @@ def list_best(program: Program, simulation: Simulation) -> list[BestAlgorithm]:
                 collective=transfer.collective,
                 kind=transfer.kind,
                 num_bytes=transfer.num_bytes,
-                executions=count,
+                executions=len(indices),
                 by_compiler=chosen.is_compiled,
                 chosen_ns=chosen_ns,
                 best=best,

@@ -17,9 +17,8 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 from compare.render.figures import COLOURS, INK, draw_legend, open_figure, save_figure
 from compare.render.palette import COMPUTE, IDLE, UNCLEAR, arm_style
 from compare.render.picture import Picture
-from compare.sweep.energy.kernels import CLASSES
 from compare.sweep.energy.lines import SAME, UNFIT, EnergyLine
-from compare.sweep.summary import ChipRow, EnergySummary
+from compare.sweep.summary import CLASSES, ChipRow, EnergySummary
 from compare.timeline.arrays import Floats
 
 MODELLED = "Modelled, not measured (docs/energy.md)"

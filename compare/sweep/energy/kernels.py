@@ -9,26 +9,21 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 
-from compare.timeline.timeline import COMMUNICATION, COPY, OCCUPIED
-
-MATMUL, ELEMENTWISE, NORM, OTHER = "matmul", "memory and elementwise", "norm", "other compute"
-ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER = "all-reduce", "all-gather", "reduce-scatter"
-ALL_TO_ALL, SEND_RECEIVE, OTHER_COMMUNICATION = "all-to-all", "send and receive", "other communication"
-IDLE = "idle"
-
-CLASSES = (
-    MATMUL,
+from compare.sweep.summary import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    CLASSES,
     ELEMENTWISE,
+    IDLE,
+    MATMUL,
     NORM,
     OTHER,
-    ALL_REDUCE,
-    ALL_GATHER,
-    REDUCE_SCATTER,
-    ALL_TO_ALL,
-    SEND_RECEIVE,
     OTHER_COMMUNICATION,
-    IDLE,
+    REDUCE_SCATTER,
+    SEND_RECEIVE,
 )
+from compare.timeline.timeline import COMMUNICATION, COPY, OCCUPIED
 
 _KINDS: Mapping[str, str] = MappingProxyType(
     {

@@ -20,19 +20,19 @@ class EnergyLine:
     mesh: str
     layout: str
     """The mesh, and what else tells it from others of this model: batch, microbatches."""
-    folder: str
-    phase: str
-    arm: str
-    title: str
-    cell: str
-    option: str
+    folder: str = ""
+    phase: str = ""
+    arm: str = ""
+    title: str = ""
+    cell: str = ""
+    option: str = ""
     """Of a program that was compiled with other options; empty: the default ones."""
     num_devices: int
     microbatches: int
-    exposed_ns: float | None
-    step_ns: float | None
-    energy: EnergySummary | None
-    efficiency: float | None
+    exposed_ns: float | None = None
+    step_ns: float | None = None
+    energy: EnergySummary | None = None
+    efficiency: float | None = None
     """Tokens per J ÷ those of the best line of this model and phase."""
     missing: str
     """Why it has no energy."""
@@ -60,7 +60,12 @@ def energy_lines(sweep: Sweep) -> list[EnergyLine]:
         if line.energy:
             key = line.model, line.phase
             best[key] = max(best.get(key, 0.0), line.energy["tokens_per_j"])
-    return [_normalized(line, best) for line in lines]
+    return [
+        replace(line, efficiency=line.energy["tokens_per_j"] / most)
+        if line.energy and (most := best[line.model, line.phase])
+        else line
+        for line in lines
+    ]
 
 
 def layout_of(sweep: Sweep, result: ResultRow) -> str:
@@ -103,28 +108,11 @@ def _without(sweep: Sweep, result: ResultRow) -> EnergyLine:
         model=result["model"],
         mesh=result["mesh"],
         layout=layout_of(sweep, result),
-        folder="",
-        phase="",
-        arm="",
-        title="",
-        cell="",
-        option="",
         num_devices=result["num_devices"] or 0,
         microbatches=result["microbatches"] or 1,
-        exposed_ns=None,
-        step_ns=None,
-        energy=None,
-        efficiency=None,
         missing=_why(result["error"]),
     )
 
 
 def _why(error: str) -> str:
     return UNFIT if is_misfit(error) else error
-
-
-def _normalized(line: EnergyLine, best: dict[tuple[str, str], float]) -> EnergyLine:
-    if line.energy is None:
-        return line
-    most = best[line.model, line.phase]
-    return replace(line, efficiency=line.energy["tokens_per_j"] / most if most else None)

@@ -74,9 +74,9 @@ class _Queue(Protocol):
 def _run(task: CaseTask, queue: _Queue) -> tuple[CaseOutcome, bytes]:
     """On a node: run one case, and pack its run folder."""
     with atomic_files.temporary() as scratch:
-        notifier = _Notifier(queue)
-        notifier.update(task.name, f"start on node {_node()}", 0)
-        ended = local.run_cases([task], at_once=1, scratch=scratch, notify=notifier.update, programs=1)
+        notify = _send_changes(queue)
+        notify(task.name, f"start on node {_node()}", 0)
+        ended = local.run_cases([task], at_once=1, scratch=scratch, notify=notify, programs=1)
         (_, outcome), *_ = list(ended)
         packed = io.BytesIO()
         if outcome.run:
@@ -92,17 +92,18 @@ def _node() -> str:
     return str(ray.get_runtime_context().get_node_id())[:8]
 
 
-class _Notifier:
+def _send_changes(queue: _Queue) -> Notify:
     """Sends changes of stage to the queue; a failure to send is ignored."""
+    last = ""
 
-    def __init__(self, queue: _Queue):
-        self._told, self._last = queue, ""
-
-    def update(self, name: str, stage: str, seconds: float) -> None:
-        if stage != self._last:
-            self._last = stage
+    def notify(name: str, stage: str, seconds: float) -> None:
+        nonlocal last
+        if stage != last:
+            last = stage
             with suppress(Exception):
-                self._told.put((name, stage, seconds))
+                queue.put((name, stage, seconds))
+
+    return notify
 
 
 def _heard(queue: _Queue) -> list[tuple[str, str, float]]:

@@ -6,12 +6,12 @@ folder into that folder, then its result, and reports its progress on stdout.  A
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import cache as once
 from pathlib import Path
-from typing import TYPE_CHECKING, NotRequired, Self, TypedDict
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
-from compare.report.model.report import Report
 from compare.run import cache, scheduler
 from compare.run.arms import ARMS, find_arm
 from compare.run.folder import run_folder
@@ -65,14 +65,23 @@ class CaseResult(TypedDict):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a case for each line on stdin, until its end."""
-    with _Drawing() as drawing:
+    with ExitStack() as stack:
+
+        @once
+        def start_drawing() -> "FigureProcess":
+            from compare.render.report.figure_process import FigureProcess
+
+            return stack.enter_context(FigureProcess())
+
         for line in sys.stdin:
-            _run(Path(json.loads(line)), drawing)
+            _run(Path(json.loads(line)), start_drawing)
     return 0
 
 
-def _run(out: Path, drawing: "_Drawing") -> None:
-    """Lower, compile, read, judge, draw."""
+def _run(out: Path, start_drawing: "Callable[[], FigureProcess]") -> None:
+    """Lower, compile, read, judge, draw: one process, started when it is first needed, draws the figures of all."""
+    from compare.render.report.draw import judge_and_draw, judge_and_save
+
     words: CaseRequest = read_json(out / REQUEST)
     case = Case.from_dict(words["case"])
     run = out / RUN
@@ -93,36 +102,11 @@ def _run(out: Path, drawing: "_Drawing") -> None:
         atomic_files.write_text(run / CHIP, words["chip"])
     run_folder.carry_measured(Path(words["before"]), run)
     _say("judge and draw")
-    report = drawing.judge(run, pages=words["pages"])
+    taken = read_run(run)
+    report = judge_and_draw(taken, run, process=start_drawing()) if words["pages"] else judge_and_save(taken, run)
     result = CaseResult(judged=is_judged(report), complete=is_complete(report, may_refuse=words["witnesses"]))
     atomic_files.write_text(out / MADE, json.dumps(result))
     _say(DONE)
-
-
-class _Drawing:
-    """Judges and draws runs; one process, started when it is first needed, draws the figures of all."""
-
-    def __init__(self) -> None:
-        self._open = ExitStack()
-        self._process: FigureProcess | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
-
-    def judge(self, run: Path, *, pages: bool) -> Report:
-        """Write report.json and tables/ into a run folder, and with pages all that `compare.run` draws."""
-        from compare.render.report.draw import judge_and_draw, judge_and_save
-
-        if not pages:
-            return judge_and_save(read_run(run), run)
-        if self._process is None:
-            from compare.render.report.figure_process import FigureProcess
-
-            self._process = self._open.enter_context(FigureProcess())
-        return judge_and_draw(read_run(run), run, process=self._process)
 
 
 class _Notifier:

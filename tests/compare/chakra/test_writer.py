@@ -162,7 +162,7 @@ def test_facts_stand_behind_the_attributes_of_their_collective_alone():
 def one_collective(groups, *, executions: int) -> Graph:
     nodes = NodeTableBuilder()
     for k in range(executions):
-        nodes.communicate(COLLECTIVE, f"r.{k}", k, 8, ())
+        nodes.add(COLLECTIVE, f"r.{k}", (), transfer=k, num_bytes=8)
     transfers = tuple(
         Transfer(key=k, kind="all-reduce", num_bytes=8, groups=groups, collective="r") for k in range(executions)
     )

@@ -1,4 +1,4 @@
-"""The law table: ASTRA-sim's closed forms, each worked by hand.
+"""The law table: the closed forms of docs/network.md, each worked by hand, and the replay.
 
 One dim of 4 or 8 ranks, 1 byte a ns, 100 ns a hop, memory 3 bytes a ns (so that a reduction of m bytes takes
 3·floor(m/3)), endpoint delay 10; S = 2,400 bytes.
@@ -6,7 +6,6 @@ One dim of 4 or 8 ranks, 1 byte a ns, 100 ns a hop, memory 3 bytes a ns (so that
 
 import pytest
 
-from compare.network.astra_sim.exchange import Costs
 from compare.network.astra_sim.replay import count_cycles, time_messages
 from compare.network.machines.collective import Collective, Message
 from compare.network.machines.machine import (
@@ -20,22 +19,13 @@ from compare.network.machines.machine import (
     REDUCE_SCATTER,
     RING,
     SWITCH,
-    Algorithm,
     Algorithms,
     Dim,
     Machine,
 )
-from compare.timeline.errors import TimingError
-from tests.compare.network.astra_sim_laws import (
-    Wire,
-    direct_ticks,
-    double_binary_tree_ticks,
-    halving_doubling_ticks,
-    ring_ticks,
-)
+from compare.network.machines.words import parse_algorithm
 
 S = 2_400
-COSTS = Costs(10, 3.0)
 
 # Ring of 4: S/n = 600, hop 700, P 600.  Of 8: S/n = 300.
 LAWS = [
@@ -57,27 +47,10 @@ LAWS = [
 ]
 
 
-def ticks(algorithm, kind, wire, num_bytes=S):
-    name, _, window = algorithm.partition(":")
-    return {
-        RING: lambda: ring_ticks(kind, num_bytes, wire),
-        DIRECT: lambda: direct_ticks(kind, num_bytes, wire, window=int(window) if window else None),
-        HALVING_DOUBLING: lambda: halving_doubling_ticks(kind, num_bytes, wire),
-        DOUBLE_BINARY_TREE: lambda: double_binary_tree_ticks(num_bytes, wire),
-    }[name]()
-
-
-def machine_of(dim, algorithm):
-    name, _, window = algorithm.partition(":")
-    algorithms = Algorithms.alike((Algorithm(name, int(window) if window else None),))
+def machine_of(kind, size, algorithm):
+    dim = Dim(kind=kind, size=size, bytes_per_ns=1.0, latency_ns=100.0)
+    algorithms = Algorithms.alike((parse_algorithm(algorithm),))
     return Machine(dims=(dim,), algorithms=algorithms, memory_bytes_per_ns=3.0, endpoint_ns=10)
-
-
-@pytest.mark.parametrize(("dim", "size", "algorithm", "kind", "cycles"), LAWS)
-def test_a_law_is_its_formula_worked_by_hand_and_the_replay(dim, size, algorithm, kind, cycles):
-    place = Dim(kind=dim, size=size, bytes_per_ns=1.0, latency_ns=100.0)
-    assert ticks(algorithm, kind, Wire(place, COSTS)) == cycles
-    assert max(count_cycles(machine_of(place, algorithm), Collective(kind=kind, num_bytes=S))) == cycles
 
 
 # Each link carries the whole message before the next begins: hop(m, d) = d × 700, through a switch 2 × 700.
@@ -94,17 +67,15 @@ AWARE = [
 ]
 
 
-@pytest.mark.parametrize(("dim", "size", "algorithm", "kind", "cycles"), AWARE)
-def test_a_law_of_shared_links_is_its_formula_and_the_replay(dim, size, algorithm, kind, cycles):
-    place = Dim(kind=dim, size=size, bytes_per_ns=1.0, latency_ns=100.0)
-    assert ticks(algorithm, kind, Wire(place, COSTS, aware=True)) == cycles
-    ends = count_cycles(machine_of(place, algorithm), Collective(kind=kind, num_bytes=S), aware=True)
+@pytest.mark.parametrize(("aware", "law"), [*((False, law) for law in LAWS), *((True, law) for law in AWARE)])
+def test_a_law_is_its_formula_worked_by_hand(aware, law):
+    dim, size, algorithm, kind, cycles = law
+    ends = count_cycles(machine_of(dim, size, algorithm), Collective(kind=kind, num_bytes=S), aware=aware)
     assert max(ends) == cycles
 
 
 def test_a_message_is_its_hops_and_its_bytes():
-    ring = Dim(kind=RING, size=8, bytes_per_ns=1.0, latency_ns=100.0)
-    machine = machine_of(ring, RING)
+    machine = machine_of(RING, 8, RING)
     messages = [Message(0, 3, S), Message(4, 7, S), Message(1, 0, S)]
     assert time_messages(machine, messages) == (300 + S, 300 + S, 100 + S)
     # Shared links: the whole message over each link before the next one.
@@ -113,13 +84,6 @@ def test_a_message_is_its_hops_and_its_bytes():
 
 def test_doubling_starts_from_twice_the_half_of_what_is_left():
     # S = 20 over 4 ranks: 10, then 5 there; back 4 (twice the half of 5), then 8.  P(5) = 3.
-    place = Dim(kind=FULLY_CONNECTED, size=4, bytes_per_ns=1.0, latency_ns=100.0)
     cycles = 110 + 105 + 104 + 108 + 3 + 5 * 10
-    assert halving_doubling_ticks(ALL_REDUCE, 20, Wire(place, COSTS)) == cycles
-    assert count_cycles(machine_of(place, HALVING_DOUBLING), Collective(kind=ALL_REDUCE, num_bytes=20)) == (cycles,)
-
-
-def test_a_window_on_a_ring_has_no_law():
-    place = Dim(kind=RING, size=4, bytes_per_ns=1.0, latency_ns=100.0)
-    with pytest.raises(TimingError, match="window"):
-        direct_ticks(ALL_REDUCE, S, Wire(place, COSTS), window=1)
+    machine = machine_of(FULLY_CONNECTED, 4, HALVING_DOUBLING)
+    assert count_cycles(machine, Collective(kind=ALL_REDUCE, num_bytes=20)) == (cycles,)

@@ -5,6 +5,8 @@ import pytest
 from compare.network.engine.pairs import time_messages
 from compare.network.machines.collective import Collective, Message
 from compare.network.machines.machine import (
+    ALL_REDUCE,
+    ALL_TO_ALL,
     DIRECT,
     FULLY_CONNECTED,
     LINE,
@@ -69,12 +71,7 @@ def test_a_file_is_a_machine(write):
             Dim(kind=RING, size=4, bytes_per_ns=90, latency_ns=1000),
             Dim(kind=FULLY_CONNECTED, size=2, bytes_per_ns=45.5, latency_ns=500),
         ),
-        algorithms=Algorithms(
-            all_reduce=(ring, direct),
-            all_gather=(ring, direct),
-            reduce_scatter=(ring, direct),
-            all_to_all=(Algorithm(DIRECT), Algorithm(DIRECT)),
-        ),
+        algorithms=Algorithms.alike((ring, direct)).replace({ALL_TO_ALL: (Algorithm(DIRECT), Algorithm(DIRECT))}),
         multi="baseline",
         chunks=4,
         active_chunks=2,
@@ -139,7 +136,7 @@ def test_a_slice_of_v6e_is_lines_until_a_side_of_16_closes():
     small, large = tpu_machine("v6e:2x4"), tpu_machine("v6e:16x16")
     assert [(dim.kind, dim.size) for dim in small.dims] == [(LINE, 2), (LINE, 4)]
     assert [(dim.kind, dim.size) for dim in large.dims] == [(RING, 16), (RING, 16)]
-    assert {algorithm.name for algorithm in large.algorithms.all_reduce} == {TWO_WAY_RING}
+    assert {algorithm.name for algorithm in large.algorithms.of(ALL_REDUCE)} == {TWO_WAY_RING}
     assert small.dims[0].bytes_per_ns == rates["link_bytes_per_s"].value / 1e9
     assert small.dims[0].latency_ns == rates["hop_s"].value * 1e9
     assert small.launch_ns == rates["launch_s"].value * 1e9
@@ -156,7 +153,7 @@ def test_cores_and_slices_are_dims_behind_the_sides():
 def test_a_machine_for_the_other_simulator_has_rings_one_way_and_no_launch():
     closed = astra_sim_machine("v6e:2x4")
     assert [dim.kind for dim in closed.dims] == [RING, RING]
-    assert {algorithm.name for algorithm in astra_sim_machine("v6e:16x16").algorithms.all_reduce} == {RING}
+    assert {algorithm.name for algorithm in astra_sim_machine("v6e:16x16").algorithms.of(ALL_REDUCE)} == {RING}
     assert closed.launch_ns == 0
     assert closed.memory_bytes_per_ns == 1638
 

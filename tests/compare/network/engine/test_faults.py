@@ -5,7 +5,7 @@ import pytest
 from compare.network.engine.faults import GraphError
 from compare.network.engine.plan import Plan
 from compare.network.engine.play import play
-from compare.network.graph.graph import COLLECTIVE, PERMUTE, RECEIVE, SEND
+from compare.network.graph.graph import COLLECTIVE, COMPUTE, PERMUTE, RECEIVE, SEND
 from compare.network.machines.machine import ALL_REDUCE, REDUCE_SCATTER, RING
 from tests.compare.network.engine.toys import Program, machine_of
 
@@ -76,8 +76,8 @@ def test_collectives_in_crossed_order_are_a_deadlock_that_names_ranks_and_nodes(
 
 def test_a_cycle_of_dependencies_is_a_deadlock():
     program = Program(4)
-    program.nodes[2].compute("compute.1", 5, [1])
-    program.nodes[2].compute("compute.2", 5, [0])
+    program.nodes[2].add(COMPUTE, "compute.1", [1], duration_ps=5)
+    program.nodes[2].add(COMPUTE, "compute.2", [0], duration_ps=5)
     assert fail(program) == "deadlock: rank 2 waits at node 1 (compute.1)"
 
 
@@ -116,7 +116,8 @@ def test_crossed_order_is_told_by_transfers_not_by_names():
     numbers = [program.add(ALL_REDUCE, 64, [(0, 1)]) for _ in range(2)]
     for rank, order in ((0, numbers), (1, numbers[::-1])):
         for number in order:
-            program.nodes[rank].communicate(COLLECTIVE, "sum", number, 64, range(program.nodes[rank].size))
+            nodes = program.nodes[rank]
+            nodes.add(COLLECTIVE, "sum", range(nodes.size), transfer=number, num_bytes=64)
     assert fail(program) == (
         "deadlock: rank 0 waits at node 1 (sum) for rank 1, rank 1 waits at node 1 (sum) for rank 0; they come to "
         "their transfers in crossed order"

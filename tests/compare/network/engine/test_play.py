@@ -5,7 +5,7 @@ import pytest
 
 from compare.network.engine.plan import Plan
 from compare.network.engine.play import play
-from compare.network.graph.graph import Graph, NodeTableBuilder
+from compare.network.graph.graph import COMPUTE, Graph, NodeTableBuilder
 from compare.network.machines.collective import Collective
 from compare.network.machines.machine import (
     ALL_REDUCE,
@@ -200,9 +200,9 @@ def test_a_late_receiver_holds_up_a_rendezvous_and_not_an_eager_message():
 def test_compute_with_known_flops_follows_the_roofline_of_a_machine_that_has_a_peak():
     """600 flops at 2 a ns, 300; then 1,200 bytes at 3 a ns, 400; a node without either keeps its 50."""
     nodes = NodeTableBuilder()
-    nodes.compute("both", 7_000, [], flops=600.0, memory_bytes=600.0)
-    nodes.compute("memory", 7_000, [0], flops=1.0, memory_bytes=1_200.0)
-    nodes.compute("neither", 50_000, [1])
+    nodes.add(COMPUTE, "both", [], duration_ps=7_000, flops=600.0, memory_bytes=600.0)
+    nodes.add(COMPUTE, "memory", [0], duration_ps=7_000, flops=1.0, memory_bytes=1_200.0)
+    nodes.add(COMPUTE, "neither", [1], duration_ps=50_000)
     graph = Graph(name="toy", num_ranks=2, tables=(nodes.build(),), table_of=np.zeros(2, np.int64), transfers=())
     machine = machine_of((RING, 2), peak_flops_per_ns=2.0, memory_bytes_per_ns=3.0)
     assert play(Plan.of(graph, machine), machine).total_ns == 300 + 400 + 50

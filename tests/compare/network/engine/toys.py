@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from compare.network.graph.graph import COLLECTIVE, PERMUTE, RECEIVE, SEND, Graph, NodeTableBuilder, Transfer
+from compare.network.graph.graph import COLLECTIVE, COMPUTE, PERMUTE, RECEIVE, SEND, Graph, NodeTableBuilder, Transfer
 from compare.network.machines.machine import Algorithms, Dim, Machine
 from compare.network.machines.words import parse_algorithm
 
@@ -28,7 +28,8 @@ class Program:
         self.transfers = []
 
     def compute(self, rank, ns, *, after=None):
-        return self.nodes[rank].compute(f"compute.{self.nodes[rank].size + 1}", ns * 1000, self._after(rank, after))
+        name = f"compute.{self.nodes[rank].size + 1}"
+        return self.nodes[rank].add(COMPUTE, name, self._after(rank, after), duration_ps=ns * 1000)
 
     def collective(self, kind, num_bytes, *groups, after=None, priority=0):
         """On all ranks of the groups."""
@@ -57,12 +58,13 @@ class Program:
 
     def join(self, rank, number, op, num_bytes, *, after=None):
         kind = self.transfers[number].kind
-        return self.nodes[rank].communicate(op, f"{kind}.{number}", number, num_bytes, self._after(rank, after))
+        deps = self._after(rank, after)
+        return self.nodes[rank].add(op, f"{kind}.{number}", deps, transfer=number, num_bytes=num_bytes)
 
     def graph(self):
         for nodes in self.nodes:
             if not nodes.size:
-                nodes.compute("compute.1", 1, ())
+                nodes.add(COMPUTE, "compute.1", (), duration_ps=1)
         return Graph(
             name="toy",
             num_ranks=len(self.nodes),

@@ -4,6 +4,7 @@ import numpy as np
 
 from compare.network.graph.graph import (
     COLLECTIVE,
+    COMPUTE,
     PERMUTE,
     RECEIVE,
     SEND,
@@ -24,9 +25,9 @@ def two_stages():
     tables = []
     for op in (SEND, RECEIVE):
         nodes = NodeTableBuilder()
-        first = nodes.compute("compute.1", 500, [])
-        reduce = nodes.communicate(COLLECTIVE, "all-reduce.0", 0, 64, [first])
-        nodes.communicate(op, "collective-permute.1", 1, 32, [reduce, first])
+        first = nodes.add(COMPUTE, "compute.1", [], duration_ps=500)
+        reduce = nodes.add(COLLECTIVE, "all-reduce.0", [first], transfer=0, num_bytes=64)
+        nodes.add(op, "collective-permute.1", [reduce, first], transfer=1, num_bytes=32)
         tables.append(nodes.build())
     return Graph(
         name="two stages", num_ranks=4, tables=tuple(tables), table_of=np.array([0, 0, 1, 1]), transfers=transfers

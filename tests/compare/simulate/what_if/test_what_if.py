@@ -191,7 +191,7 @@ def test_rows_of_other_chips_say_whose_compute_they_have(subjects, capsys, monke
 
 def test_the_algorithm_of_one_dim_is_set_for_every_kind(subjects):
     machine = parse_what_if([str(RUN), "--set", "dims.1.algorithm=direct"]).simulation("v5e:2x4").machine
-    assert [each.text for each in machine.algorithms.all_gather] == ["ring", "direct"]
+    assert [each.text for each in machine.algorithms.of("all-gather")] == ["ring", "direct"]
     assert machine.compiled == ()
 
 

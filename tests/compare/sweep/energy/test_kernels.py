@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 
 from compare.report.model.report import Report
-from compare.sweep.energy.kernels import CLASSES, classify_operations, time_by_class
+from compare.sweep.energy.kernels import classify_operations, time_by_class
 from compare.sweep.energy.measure import _COLUMNS, measure_programs
+from compare.sweep.summary import CLASSES
 from tests.compare.timeline.build import comm, compute, container, steps, timeline
 from tests.places import ROOT
 
