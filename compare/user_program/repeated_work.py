@@ -7,8 +7,8 @@ from itertools import combinations
 from math import isclose, prod
 
 from compare.hlo.counts.evaluator import Evaluator
-from compare.hlo.dataflow.call_context import ONE_CALL, CallContext, body_of, branches_of
-from compare.hlo.devices.numbering import DeviceNumbering
+from compare.hlo.dataflow.dataflow import ONE_CALL, CallContext, body_of, branches_of
+from compare.hlo.devices.groups import DeviceNumbering
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Computation, Instruction
 from compare.hlo.text.metadata import SourceMetadata, SourceNames

@@ -12,8 +12,8 @@ from compare.hlo.collective import COLLECTIVE_KINDS, Collective
 from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.counts.execution_counts import collective_instructions, count_executions
 from compare.hlo.counts.partition_index import first_call_context
-from compare.hlo.dataflow.dataflow import Value, step_through
-from compare.hlo.devices.numbering import DeviceNumbering
+from compare.hlo.dataflow.dataflow import step_through, walk
+from compare.hlo.devices.groups import DeviceNumbering
 from compare.hlo.emission import megascale
 from compare.hlo.emission.emission_form import feeds, find_chain_starts, starts_chain
 from compare.hlo.text.errors import HloError
@@ -147,15 +147,8 @@ def _far_dones(module: Module, known: Container[str]) -> list[Instruction]:
 
 def _start_of(done: Instruction) -> Instruction | None:
     """The nearest start whose result reaches a done; None without one."""
-    todo: list[Value] = [(first_call_context(done.computation), done.operand(0), ())]
-    seen = set(todo)
-    for value in todo:
-        if value[1].opcode.endswith("-start"):
-            return value[1]
-        fresh = [source for source in step_through(value) or [] if source not in seen]
-        seen.update(fresh)
-        todo += fresh
-    return None
+    reached = walk([(first_call_context(done.computation), done.operand(0), ())], step_through)
+    return next((item for _, item, _ in reached if item.opcode.endswith("-start")), None)
 
 
 def container_names(module: Module) -> frozenset[str]:

@@ -6,7 +6,7 @@ Read as if it were compiled it seems to move nothing, or only those.
 import re
 
 from compare.hlo.counts.execution_counts import collective_instructions
-from compare.hlo.devices.numbering import DeviceNumbering, groups_of, largest_id
+from compare.hlo.devices.groups import DeviceNumbering, groups_of, largest_id
 from compare.hlo.emission.emission_form import kind_of
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import Module

@@ -7,8 +7,7 @@ import re
 from dataclasses import dataclass
 
 from compare.hlo.collective import COLLECTIVE_KINDS
-from compare.hlo.devices.groups import Groups
-from compare.hlo.devices.numbering import ids_in
+from compare.hlo.devices.groups import Groups, ids_in
 from compare.hlo.emission import megascale
 from compare.hlo.emission.payload import carried_arrays, window_bytes
 from compare.hlo.text.attributes import names, split_top

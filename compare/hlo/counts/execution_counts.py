@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from compare.hlo.collective import COLLECTIVE_KINDS, Loop
 from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.counts.integer_ops import MOST_ELEMENTS, NotUnderstood
-from compare.hlo.dataflow.call_context import ONE_CALL, CallContext, body_of, branches_of, condition_of
+from compare.hlo.dataflow.dataflow import ONE_CALL, CallContext, body_of, branches_of, condition_of
 from compare.hlo.text.instruction import Computation, Instruction
 from compare.hlo.text.module import Module
 

@@ -4,9 +4,10 @@ import re
 
 from compare.hlo.counts.execution_counts import Site
 from compare.hlo.counts.partition_index import depends_on_partition
-from compare.hlo.dataflow.call_context import CallContext
+from compare.hlo.dataflow.dataflow import CallContext
 from compare.hlo.devices.axes import Mesh
 from compare.hlo.devices.groups import Groups
+from compare.hlo.emission import megascale
 from compare.hlo.emission.megascale import is_megascale
 from compare.hlo.text.attributes import read_map
 from compare.hlo.text.instruction import Instruction
@@ -116,3 +117,26 @@ def find_chain_starts(sites: list[Site]) -> dict[Instruction, Instruction]:
         elif "async_collective_fusion_config" in item.text or feeds(item, "AsyncCollectiveDone"):
             raise item.error("this part of an async collective has no start in the text")
     return parts
+
+
+REDUCERS = ("add", "maximum", "minimum", "multiply", "and", "or", "xor")
+"""Opcodes that join two parts, as XLA spells them."""
+_HANDED_ON = ("convert", "bitcast", "copy", "reduce-precision")
+
+
+def reducer_of(item: Instruction) -> str:
+    """The one opcode of its reduction that joins two parts; empty where it reduces nothing, or in an unknown way.
+
+    libtpu adds f8 up inside words of 32 bits, whose parts it shifts into place and joins again: that is `add`.
+    """
+    if megascale.is_megascale(item):
+        return megascale.reducer_of(item)
+    if not item.callees:
+        return ""
+    root = item.callees[0].root
+    while root.opcode in _HANDED_ON:
+        root = root.operand(0)
+    joins = {part.opcode for part in item.callees[0]}
+    if root.opcode in REDUCERS and not ("add" in joins and "bitcast-convert" in joins):
+        return root.opcode
+    return "add" if "add" in joins else ""

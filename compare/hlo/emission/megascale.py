@@ -8,8 +8,7 @@ put in another order.
 import re
 from collections.abc import Iterable
 
-from compare.hlo.devices.groups import Groups, read_pairs
-from compare.hlo.devices.numbering import SLICE_UNIT, DeviceNumbering, spread_ids
+from compare.hlo.devices.groups import SLICE_UNIT, DeviceNumbering, Groups, read_pairs, spread_ids
 from compare.hlo.text.attributes import read_map
 from compare.hlo.text.errors import MOST_DEVICES, HloError
 from compare.hlo.text.instruction import Instruction

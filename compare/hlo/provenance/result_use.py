@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from compare.hlo.counts.execution_counts import is_collective
-from compare.hlo.dataflow.dataflow import Value
-from compare.hlo.emission.reducer import reducer_of
+from compare.hlo.dataflow.dataflow import Value, levels
+from compare.hlo.emission.emission_form import reducer_of
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.metadata import SourceMetadata
 from compare.hlo.text.shapes import Array
@@ -78,17 +78,13 @@ class ResultUse:
     def _levels(self, starts: list[Value], *, through: Collection[str] = ()) -> Iterator[list[Value]]:
         """Breadth first, past no product and no collective but the rest of its own; through these opcodes alone."""
         own = {self._row_of(item) for _, item, _ in starts}
-        seen, level = set(starts), starts
-        while level and len(seen) < MOST_VALUES:
-            yield level
-            level = [
-                after
-                for value in level
-                for after in self._used_by(value)
-                if self._goes_on(after[1], own) and (not through or after[1].opcode in through)
-            ]
-            level = [value for value in dict.fromkeys(level) if value not in seen]
-            seen.update(level)
+
+        def step(value: Value) -> Iterator[Value]:
+            for after in self._used_by(value):
+                if self._goes_on(after[1], own) and (not through or after[1].opcode in through):
+                    yield after
+
+        return levels(starts, step, most=MOST_VALUES)
 
     def _goes_on(self, item: Instruction, own: set[Instruction]) -> bool:
         if is_collective(item):

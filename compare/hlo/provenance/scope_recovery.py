@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from compare.hlo.dataflow.call_context import CallContext
-from compare.hlo.dataflow.dataflow import Value
+from compare.hlo.dataflow.dataflow import CallContext, Value, levels
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.metadata import Frame, SourceMetadata
 
@@ -90,34 +89,27 @@ class ScopeRecovery:
     ) -> str | None:
         """Breadth first, inside these loops; within a level in text order."""
         dead_ends = self._dead_ends.setdefault((step, accepted, loops), set())
-        level = [value for value in begin if value not in dead_ends and _is_inside(value, loops)]
-        seen = set(level)
-        while level:
+
+        def goes_on(values: Iterable[Value]) -> list[Value]:
+            return [value for value in values if value not in dead_ends and _is_inside(value, loops)]
+
+        seen: set[Value] = set()
+        for level in levels(goes_on(begin), lambda value: goes_on(step(value))):
+            seen.update(level)
             named = [value for value in level if (item := trace_scope(value)) and self._sources.scope(item) in accepted]
             for value in sorted(named, key=lambda value: value[1].index):
                 if step is self._on or self._is_own(value):
                     return self._sources.scope(value[1])
-            following: list[Value] = []
-            for value in level:
-                for neighbour in step(value):
-                    if neighbour not in seen and neighbour not in dead_ends and _is_inside(neighbour, loops):
-                        seen.add(neighbour)
-                        following.append(neighbour)
-            level = following
         dead_ends |= seen
         return None
 
 
 def _first(begin: Iterable[Value], step: _Step, lookup: _Lookup[_Found]) -> _Found | None:
     """The result of `lookup` for the nearest instruction; on one level for the first in text order."""
-    level = list(begin)
-    seen = set(level)
-    while level and len(seen) < NEAR:
+    for level in levels(begin, step, most=NEAR):
         for item in sorted({item for _, item, _ in level}, key=lambda item: item.index):
             if found := lookup(item):
                 return found
-        level = [neighbour for value in level for neighbour in step(value) if neighbour not in seen]
-        seen.update(level)
     return None
 
 
