@@ -7,8 +7,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from compare.profile.join.async_pairing import DONE, INSIDE, WHOLE, CommunicationEvents, Communications, match_halves
-from compare.profile.join.offload_calls import CoreEvents, MatchedCalls, match_calls
+from compare.profile.join.async_pairing import (
+    DONE,
+    INSIDE,
+    WHOLE,
+    CommunicationEvents,
+    Communications,
+    CoreEvents,
+    MatchedCalls,
+    match_calls,
+    match_halves,
+)
 from compare.profile.join.operations import (
     UNKNOWN,
     Operation,
