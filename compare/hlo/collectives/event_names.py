@@ -23,6 +23,7 @@ from compare.hlo.text.module import Module
 _WRAPPED = ("async", "call", "fusion", "custom-call")
 _DONE = re.compile(rf" (?:{'|'.join((*COLLECTIVE_KINDS, *_WRAPPED))})-done *\(")
 _CONTAINER = re.compile(r" (?:while|conditional|call) *\(")
+# `constant.190.clone.5`, `reduce-scatter.5.cloned.1`, and after several passes `all-reduce.5.clone.2..sunk.4`.
 _CLONE = re.compile(r"\.+(?:clone|cloned|remat|sunk)\d*(?:\.\d+)?$")
 
 
@@ -79,6 +80,7 @@ def _parts(
             yield call, "start"
             yield from ((end, "done" if end.opcode.endswith("-done") else "between") for end in _ends(call))
         else:
+            # The fusion `%async-collective-start = (…) fusion(%copy.122), kind=kCustom` runs the first part alone.
             yield call, "start" if call is not item and starts_chain(item) else "whole"
     for link in links:
         around, within = _around(link)

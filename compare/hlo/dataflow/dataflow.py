@@ -68,6 +68,8 @@ def branches_of(choice: Instruction) -> list[Computation]:
 
 def branch_operand(choice: Instruction, branch: int) -> Instruction:
     """The operand that a conditional passes to a branch."""
+    # A conditional on a predicate passes the operand of the true branch first, and one on an index that of branch 0:
+    #   conditional(go, w, k), true_computation=yes, false_computation=no
     first_is_true = "true_computation" in choice.attributes
     return choice.operand(2 - branch if first_is_true else 1 + branch)
 
@@ -80,6 +82,8 @@ def runs_once(item: Instruction) -> bool:
     """True if its computation runs once, from its operands to its result (not a custom call's comparator)."""
     if item.opcode not in ONE_CALL or not item.callees:
         return False
+    # The comparator of `custom-call(w), custom_call_target="TopK", called_computations={greater}` has four parameters
+    # for one operand: it compares elements, and does not make the result.
     return item.opcode != "custom-call" or item.callees[0].num_parameters == len(item.operand_names)
 
 
@@ -88,6 +92,8 @@ Item = TypeVar("Item", bound=Hashable)
 Step = Callable[[Item], Iterable[Item] | None]
 """To the neighbours of a value; None is none."""
 
+# libtpu prefetches a part of a weight without an async wrapper; the new slice is in on-chip memory, S(1):
+#   slice-start.4 = ((bf16[64,1,2,1152,256]{…}), bf16[16,1,2,1152,256]{…S(1)}, s32[]{:S(2)}) slice-start(%param.5)
 SLICE_STARTS = ("slice-start", "dynamic-slice-start")
 """Their result tuple holds the operand, unchanged, and the new slice."""
 
@@ -172,6 +178,9 @@ def _of_start(frame: CallContext, item: Instruction, path: tuple[int, ...], resu
 def _asynchronous(value: Value) -> list[Value] | None:
     frame, item, path = value
     opcode = item.opcode
+    # The tuple of a copy begins with its result, where those of the other starts begin with their operands:
+    #   copy-start.1 = (bf16[16,1,4096]{…S(1)}, bf16[16,1,4096]{…}, u32[]{:S(2)}) copy-start(%param.13)
+    #   async-start.0 = ((f32[64,128]{1,0}), f32[16,128]{1,0}, u32[]) async-start(p), calls=async_rs
     if opcode == "copy-done":
         return [(frame, item.operand(0), (0, *path))]
     if opcode == "copy-start":
@@ -184,6 +193,8 @@ def _asynchronous(value: Value) -> list[Value] | None:
         return None if not path or path[0] == 1 else _of_start(frame, item, path, value)
     if opcode.endswith("-done"):
         start = item.operand(0)
+        # A permute's and a gather's start have (operand, result, contexts); an all-reduce's start has the result alone:
+        #   all-reduce-start.0 = f32[64,128]{1,0} all-reduce-start(p), channel_id=2
         inside = (1, *path) if start.opcode in ("all-gather-start", "collective-permute-start") else path
         return [(frame, start, inside if start.has(inside) else ())]
     return None

@@ -22,6 +22,8 @@ Groups = tuple[tuple[int, ...], ...]
 PARTITIONS_ONLY = {"all-to-all", "ragged-all-to-all", "collective-permute", "collective-broadcast"}
 """Kinds whose ids are partitions if they have a channel; others then need `use_global_device_ids`."""
 
+# `_xla_megascale_target={{100000->200000},{200000->100000},{100002->200002},…}`: device 0 of the first slice to device
+# 0 of the second, and back.
 SLICE_UNIT = 100_000
 """Offset between the device ids of successive slices; those of the first start at it."""
 
@@ -268,6 +270,8 @@ def largest_id(item: Instruction) -> int:
 def ids_in(item: Instruction, key: str) -> Groups:
     """The ids in `replica_groups` or `source_target_pairs`, as written."""
     text = item.attribute(key)
+    # A mesh in another order than its ids goes on behind a comma, so that it reads as an attribute of its own:
+    #   replica_groups=mesh['axis_0'=4,'axis_1'=1,'axis_2'=2], device_ids=([2,4]T(1,0)) {'axis_0'}
     if text.startswith("mesh") and "device_ids" in item.attributes and "device_ids" not in text:
         text = f"{text}, device_ids={item.attributes['device_ids']}"
     try:
@@ -279,6 +283,8 @@ def ids_in(item: Instruction, key: str) -> Groups:
 def _mode(item: Instruction, kind: str) -> str:
     """What the ids in the groups count, as XLA's `GetCollectiveOpGroupMode`."""
     channel = item.attributes.get("channel_id")
+    # PyTorch/XLA writes `xm.all_gather` without a channel, so that its ids are replicas of a program that has one:
+    #   all-gather(%p0.1), replica_groups={{0,4},{1,5},{2,6},{3,7}}, dimensions={0}
     if channel is None or (channel == "0" and item.opcode == "send"):
         return "replicas"
     if item.attributes.get("use_global_device_ids") == "true":

@@ -38,6 +38,8 @@ _DATA_IS_FIRST_OPERAND = {
 }
 """Opcodes whose first operand is the data that is laid out anew."""
 
+# A prefetched weight comes in pieces, which libtpu joins with a custom call:
+#   custom-call(%slice-done.4, %slice-done.5, %slice-done.6, %slice-done.7), custom_call_target="ConcatBitcast"
 _COPIES = {
     "ConcatBitcast",
     "Sharding",
@@ -98,10 +100,14 @@ def trace_sources(
         before = _before(value)
         if before is None and moves:
             before = _moved(value)
+        # A weight that is repeated is computed with, `d = f32[2,8]{1,0} broadcast(w), dimensions={1}`; zeros that are
+        # repeated are still zeros, `b = f32[8]{0} broadcast(z), dimensions={}`.
         if before is None and item.opcode == "broadcast":
             before, marks = [(frame, item.operand(0), ())], marks | _WAS_BROADCAST
         elif before is None and updates and item.opcode in ("dynamic-update-slice", "scatter"):
             before, marks = [(frame, item.operand(path[0] if path else 0), ())], marks | _WAS_UPDATED
+        # Where the positions of a cache are split, only one device writes: `d = f32[8]{0} select(p, u, w)`, w the old
+        # cache.
         elif before is None and updates and item.opcode == "select" and _is_float(item):
             before, marks = [(frame, operand, ()) for operand in item.operands[1:]], marks | _WAS_UPDATED
         if before is not None:
@@ -140,6 +146,8 @@ def _before(value: Value) -> list[Value] | None:
         return [(frame, operand, ()) for operand in item.operands]
     if item.target in _COPIES:
         return [(frame, operand, ()) for operand in item.operands]
+    # `maximum(%convert.63, %convert.64), metadata={op_name="…/layer.attention.qkv/concatenate" …}`: the name tells what
+    # the two pads behind it are for, the maximum does not.
     return [(frame, pad, ()) for pad in _joined(item)] or None if item.opcode == "maximum" else None
 
 
@@ -170,6 +178,8 @@ def count_hops(value: Value, *, hop: Instruction) -> int | None:
         permutes = {item for item in made_by if item.opcode.removesuffix("-start") == "collective-permute"}
         if not permutes:
             return hops
+        # A ring in a loop permutes what it permuted in the trip before: its body has one permute for any number of
+        # hops.
         if permutes & seen:
             return None
         seen |= permutes
@@ -185,6 +195,9 @@ def zero_elsewhere(value: Value) -> bool:
 
 def _is_part(item: Instruction) -> bool:
     """True for a select of data or zeros, an update of zeros, a product with a mask, at the device's own index."""
+    # The three ways in which the texts here zero what is another device's, all decided by the device's place:
+    #   multiply(p, mask)    select(all, p, zeros)    dynamic-update-slice(zeros, a, n, at)
+    # A lookup in a split table is none of them: its mask comes from the token ids, and its sum adds real parts.
     if item.opcode == "multiply":
         return any(map(depends_on_partition, item.operands))
     if item.opcode == "select":
@@ -317,6 +330,8 @@ def _is_scalar(body: CallContext, path: tuple[int, ...]) -> bool:
     if len(path) != 1 or isinstance(shape, Array) or not body.computation.root.has(path):
         return False
     part = shape[path[0]]
+    # A loop carries its activations and weights in the same tuple as its counter:
+    #   %while.11 = (s32[], f32[128,256]{1,0}, s32[6]{0}, s32[], f32[256,256]{1,0}, …) while(%tuple.24)
     return isinstance(part, Array) and not part.dims and part.dtype[0] in "sup"
 
 

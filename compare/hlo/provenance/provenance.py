@@ -88,10 +88,17 @@ class Provenance:
         frame = self.frames(site)[0]
         value: Value = (frame, site.item, ())
         made_from = [(frame, operand, ()) for operand in site.item.operands]
+        # An all-reduce is wanted by the matmul whose parts it adds, a gather of weights by the matmul that reads them:
+        # a sum takes the nearest name before it, `jit(f)/loss/dot`, and a gather the nearest after it,
+        # `jit(f)/update/mul`.
         moves = kind not in ("all-reduce", "reduce-scatter")
+        # A fused reduce-scatter has no name of its own inside of its fusion; the fusion has it:
+        #   fusion(%fusion.1), …, calls=%all-reduce-scatter, metadata={op_name="jit(mlp)/dot_general" …}
         path = next(filter(None, map(self._metadata.path, self._wrapped(site))), None)
         stack = next(filter(None, map(self._metadata.stack, self._wrapped(site))), ())
         has = [self._own(site) is not None or scope == "?", path is not None, bool(stack)]
+        # A barrier of the compiler reduces a constant, `b = u32[1]{0} broadcast(o), dimensions={}`; who uses its result
+        # next did not ask for it.
         if path is None and self.from_parameters(site):  # else it is the compiler's, and has no name
             line = stack[0].place if stack else None
             path = self._recovery.path(value, made_from, line=line, consumers_first=moves)
@@ -156,6 +163,7 @@ class Provenance:
         """The collective, then the fusions and calls around it, up to a loop or branch."""
         yield site.item
         for frame in reversed(self.frames(site)[0].chain):
+            # The name of a loop, `jit(decode)/while`, is that of all that it runs.
             if frame.call is None or frame.call.opcode in ("while", "conditional"):
                 return
             yield frame.call
@@ -234,6 +242,8 @@ class Provenance:
 
     def _row_of(self, item: Instruction) -> Instruction:
         """The row of an instruction; of an asynchronous end, the row of its start."""
+        # `ROOT end = f32[32]{0} custom-call(q3, b3, ag3), custom_call_target="AsyncCollectiveDone"`: its third operand
+        # repeats the gather that the chain began.
         if item.target == "AsyncCollectiveDone":
             item = next((operand for operand in item.operands if operand in self._parts), item)
         return self._parts.get(item, item)

@@ -58,6 +58,8 @@ class ResultUse:
         for level in self._levels(starts, through=_SAME_NUMBERS):
             for _, item, _ in level:
                 is_sum = item.opcode == "add" and _elements(item.shape, ()) * parts in sizes
+                # What a hop brings is added to the next partial sum in the scope of that sum; in another scope an
+                # addition is the residual, `add(s, p)` in `norm`, of which the permute moves a part.
                 if is_sum and not self._is_outside(item, scope):
                     return True
         return False
@@ -96,6 +98,8 @@ def _adds(item: Instruction) -> bool:
     """Whether it adds parts up: a reduction, or an addition of two slices."""
     if item.opcode == "reduce":
         return reducer_of(item) == "add"
+    # Where XLA takes the parts apart, their sum is of slices: `add(q0, q1)`, `q0 = f32[1,8,8]{2,1,0} slice(g)`.  An
+    # addition of one slice and something else is a residual.
     return item.opcode == "add" and all(_is_slice(operand) for operand in item.operands)
 
 

@@ -44,6 +44,8 @@ class ScopeRecovery:
         for accepted in (wanted & present, present):
             if not accepted:
                 continue
+            # Producers first, also where a consumer is nearer: what is summed or gathered after `layer.attention.qkv`
+            # is of that part, though `layer.mlp.down` reads it next.
             scope = self._search(made_from, self._back, accepted, loops=loops) or self._search(
                 self._on(value), self._on, accepted, loops=loops
             )
@@ -97,6 +99,8 @@ class ScopeRecovery:
         for level in levels(goes_on(begin), lambda value: goes_on(step(value))):
             seen.update(level)
             named = [value for value in level if (item := trace_scope(value)) and self._sources.scope(item) in accepted]
+            # XLA merges equal constants and device numbers of all scopes, and leaves one of their names:
+            #   place = u32[] partition-id(), metadata={op_name="jit(f)/layer.attention.qkv/neg"}
             for value in sorted(named, key=lambda value: value[1].index):
                 if step is self._on or self._is_own(value):
                     return self._sources.scope(value[1])
@@ -140,6 +144,8 @@ def trace_scope(value: Value) -> Instruction | None:
     A fusion of several results, or one that hands a value on, has the scope of one of them: its instructions decide.
     """
     _, item, path = value
+    #   f = (f32[8], f32[8]) fusion(lost, w), kind=kLoop, calls=carries
+    # The fusion is named after `n`, which it computes from w, and hands `lost` on as its first result.
     if item.opcode == "fusion" and item.callees and (path or item.callees[0].root.opcode in ("tuple", "parameter")):
         return None
     return item

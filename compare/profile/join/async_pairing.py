@@ -49,6 +49,8 @@ def match_halves(parts: CommunicationEvents) -> Communications:
     """Prefer the line of asynchronous operations, then a pair of start and done, then another core's work."""
     ends = parts.ends.copy()
     start, done = parts.half == START, parts.half == DONE
+    # XLA's `Async XLA Ops` has one event from start to done; on `XLA Ops` the same communication is a short start and a
+    # short done.
     chosen = parts.own_line & (start | (parts.half == WHOLE))
     unfinished = unbegun = np.zeros(chosen.size, np.bool_)
     for own_line in (True, False):
@@ -92,6 +94,8 @@ def _paired(parts: CommunicationEvents, start: Mask, done: Mask) -> _Pairs:
     wide = 2 * order.size + 2
     early = np.maximum(np.maximum.accumulate(ended - begun + group * wide) - group * wide, 0)
     key = group * wide
+    #   start 0, done 2, done 8, start 10, done 12      the done at 8 is of a start that was lost
+    # Counting all dones would pair the start at 10 with it.
     late = done[order] & (early == np.where(np.diff(group, prepend=-1), 0, np.roll(early, 1)))
     starts, dones = order[start[order]], order[late]
     start_keys, done_keys = (key + begun)[start[order]], (key + ended - early)[late]

@@ -95,6 +95,8 @@ def join(raw: DeviceEvents, programs: ProfilePrograms) -> Joined:
 
 def _anonymous(operations: Sequence[Operation]) -> Mask:
     """Calls of unknown content: communication only if another core shows a communication for them."""
+    # `call-start` on the main line and an all-reduce on `SparseCore 0: Sparse Core Ops` are one communication; the same
+    # call without any is work, and no communication.
     return np.array([operation.wraps and operation.kind == UNKNOWN for operation in operations], np.bool_)
 
 
@@ -217,6 +219,7 @@ def _enclosing(raw: DeviceEvents, role: NDArray[np.int8], parts: CommunicationEv
         inner_here = inner_here[np.argsort(starts[inner_here], kind="stable")]
         outer_here = outer[devices[outer] == device]
         next_one = np.searchsorted(starts[inner_here], starts[outer_here], side="right")
+        # `region.4` from 0 to 100 around an all-reduce from 10 to 30 on one line, which shows one operation at a time.
         next_end = np.append(ends[inner_here], np.inf)[next_one]
         enclosing.append(outer_here[next_end < ends[outer_here]])
     return np.concatenate(enclosing) if enclosing else np.empty(0, np.int64)

@@ -25,6 +25,7 @@ _CATEGORY = re.compile(rf"({'|'.join(COLLECTIVE_KINDS)}|all-reduce-scatter)(-sta
 _TELLING = re.compile(
     rf"{'|'.join(COLLECTIVE_KINDS)}|async-collective|-(?:start|done|update)\(| (?:while|conditional|call|send|recv)\("
 )
+# Where a loop or a tuple is between, a done's operand is one of these, and only its name leads to its start.
 _HANDS_ON = re.compile(r"get-tuple-element|param|tuple|bitcast|copy|opt-barrier")
 CONTAINERS = ("while", "conditional", "call")
 _ENCLOSING = re.compile(rf"(?:{'|'.join(CONTAINERS)})(?:\.[\w\-]+)*")
@@ -82,6 +83,8 @@ def identify_operation(signs: ProfileFields, program: ProfileProgram | None, mes
     operation = _in_program(signs, program) if program is not None else None
     if operation is not None:
         return operation
+    #   %slice-start.3 = (…) async-start(s8[9000]{0:T(1024)} %p), calls=%async_computation
+    # By its line this would be a call of unknown content; its name tells that it copies.
     moves = local_copy_of(signs.hlo_op, signs.text, signs.category)
     if moves is not None:
         operation = Operation(copies=True, moves=moves)
@@ -125,6 +128,7 @@ def _by_line(signs: ProfileFields, mesh: Mesh) -> Operation:
         line = read_line(signs.text)
     except HloError:
         return _by_name(signs)
+    # `async-start` or `call-start` may hold a collective or a slice; what it calls is not on its line.
     wraps = bool(WRAPPERS.fullmatch(line.opcode))
     by_category = _by_category(signs) if line.kind == UNKNOWN or wraps or line.opcode == "fusion" else COMPUTES
     if not line.kind and not wraps:

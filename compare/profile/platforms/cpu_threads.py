@@ -279,6 +279,8 @@ def _completed(threads: Threads, spans: Spans, ops: Ints, op: Ints, mark: Ints) 
     called = threads.time(begins[op]) + threads.shift(thread)  # as a position on the completing thread
     since = np.maximum(np.append(spans.begins, 0)[region], called)
     following = np.append(begins, LAST)[np.searchsorted(begins, since, side="right")]
+    # An operation in another task than the one that ends this has nothing to do with it, though it ran on the same
+    # thread.
     continues = (region >= 0) & (region != call_region) & (following < threads.begins[mark])
     return threads.time(np.where(continues, following, threads.begins[mark]))
 
