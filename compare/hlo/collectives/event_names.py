@@ -160,6 +160,11 @@ def container_names(module: Module) -> frozenset[str]:
     return frozenset(item.name for item in items if item.opcode in ("while", "conditional", "call"))
 
 
+def original_of(name: str, known: Container[str]) -> str | None:
+    """The known instruction of this name, else the one that it is a clone of; None without either."""
+    return name if name in known else clone_of(name, known)
+
+
 def clone_of(name: str, known: Container[str]) -> str | None:
     """The known instruction that this name is a clone of; None without one.
 

@@ -5,9 +5,8 @@ of it.  A call context is a computation together with the chain of calls that le
 tuples, fusions, calls, loop carries, branches, and the halves of asynchronous instructions.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import TypeVar
 
 from compare.hlo.text.instruction import Computation, Instruction
 from compare.hlo.text.shapes import Array
@@ -88,8 +87,7 @@ def runs_once(item: Instruction) -> bool:
 
 
 Value = tuple[CallContext, Instruction, tuple[int, ...]]
-Item = TypeVar("Item", bound=Hashable)
-Step = Callable[[Item], Iterable[Item] | None]
+Step = Callable[[Value], Iterable[Value] | None]
 """To the neighbours of a value; None is none."""
 
 # libtpu prefetches a part of a weight without an async wrapper; the new slice is in on-chip memory, S(1):
@@ -333,7 +331,7 @@ def _out(frame: CallContext, path: tuple[int, ...]) -> Iterator[Value]:
         yield outer, call, (1, *path) if call.opcode.endswith("-start") else path
 
 
-def levels(starts: Iterable[Item], step: Step[Item], *, most: int | None = None) -> Iterator[list[Item]]:
+def levels(starts: Iterable[Value], step: Step, *, most: int | None = None) -> Iterator[list[Value]]:
     """Breadth first, each value once: the starts, then what is one step further, and so on, up to about `most`."""
     level = list(dict.fromkeys(starts))
     seen = set(level)
@@ -344,12 +342,12 @@ def levels(starts: Iterable[Item], step: Step[Item], *, most: int | None = None)
         seen.update(level)
 
 
-def walk(starts: Iterable[Item], step: Step[Item]) -> Iterator[Item]:
+def walk(starts: Iterable[Value], step: Step) -> Iterator[Value]:
     """The same without an end, value by value."""
     return chain.from_iterable(levels(starts, step))
 
 
-def leads_to(start: Value, is_goal: Callable[[Value], bool], step: Step[Value], known: dict[Value, bool]) -> bool:
+def leads_to(start: Value, is_goal: Callable[[Value], bool], step: Step, known: dict[Value, bool]) -> bool:
     """Whether a goal is among what `step` leads to from `start`.
 
     Depth first, with a cache: a path found holds for all on it, a failed search for all that it visited.

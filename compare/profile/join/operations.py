@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from compare.hlo.collective import COLLECTIVE_KINDS
-from compare.hlo.collectives.event_names import clone_of
+from compare.hlo.collectives.event_names import original_of
 from compare.hlo.collectives.single_line import Line, read_line
 from compare.hlo.devices.axes import Mesh
 from compare.hlo.devices.groups import Groups
@@ -95,12 +95,10 @@ def identify_operation(signs: ProfileFields, program: ProfileProgram | None, mes
 
 def _in_program(signs: ProfileFields, program: ProfileProgram) -> Operation | None:
     """By the instruction of this name, or the one that it was cloned from."""
-    name = signs.hlo_op
-    if name not in program.instructions:
-        clone = clone_of(name, program.instructions)
-        if clone is None:
-            return None
-        name = clone
+    # An event may have the name of a clone of the program's instruction: `fusion.9.clone.1`, `twice.remat2`.
+    name = original_of(signs.hlo_op, program.instructions)
+    if name is None:
+        return None
     if name in program.containers:
         return Operation(encloses=True)
     carrier = program.carriers.get(name)
