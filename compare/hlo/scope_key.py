@@ -4,6 +4,8 @@ import re
 
 from compare.hlo.collective import Collective
 
+# torch_xla counts each name up over the whole program: `layer.mlp.down.2/aten__einsum.1` in one run of a diff is
+# another number in the other.
 _NUMBER = re.compile(r"\.\d+(?=/|$)")
 _WRAPPERS = re.compile(r"^(?:jit|pjit)\([^()]*\)/(?:jit\(main\)/)?")
 

@@ -11,8 +11,7 @@ from compare.metric.errors import NotApplicable
 from compare.metric.subject import Subject
 from compare.metric.value import Detail, Value, applicable
 from compare.metrics.devices import arrival_lags, per_device, stragglers
-from compare.metrics.pipeline import summarize_pipeline
-from compare.metrics.pipeline_ticks import find_ticks
+from compare.metrics.pipeline import find_ticks, summarize_pipeline
 from compare.metrics.summary import summarize_tracks
 from compare.report.model.timing import TraceTimes
 from compare.schedule.work.memory import copied_bytes

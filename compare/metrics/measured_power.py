@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from compare.metrics.meters import choose_power, summarize_meters, to_joules
-from compare.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS, verdict_times
+from compare.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS, verdict_fractions, verdict_times
 from compare.report.model.power import MeasuredEnergy, MeasuredPower, OperationEnergy
 from compare.timeline.arrays import Floats, Times
 from compare.timeline.intervals import Union
@@ -170,7 +170,6 @@ def _by_operations(tracks: DeviceTracks, verdicts: pd.DataFrame | None) -> Measu
     compute, copies = (float(frame.loc[frame["role"].eq(role), "energy_j"].sum()) for role in OCCUPIED)
     step_s = measure_times(in_time).means()["step_ns"].iloc[0] / 1e9
     moved = frame[~frame["role"].isin(OCCUPIED)]
-    shares = _shares(moved["collective"], verdicts)
     return MeasuredEnergy(
         source="operations",
         covers="the core's power rail (vdd_energy_j)",
@@ -188,24 +187,16 @@ def _by_operations(tracks: DeviceTracks, verdicts: pd.DataFrame | None) -> Measu
         by_axes_j=_sums(moved, "axes"),
         by_verdict_j=_numbers(
             {
-                verdict: float((moved["energy_j"].to_numpy() * shares[:, place]).sum())
-                for place, verdict in enumerate((*VERDICTS, UNKNOWN_VERDICT))
+                verdict: float((moved["energy_j"].to_numpy() * part).sum())
+                for verdict, part in zip(
+                    (*VERDICTS, UNKNOWN_VERDICT), verdict_fractions(moved["collective"], verdicts).T, strict=True
+                )
             }
         )
         if verdicts is not None
         else {},
         operations=_largest(frame),
     )
-
-
-def _shares(collectives: "pd.Series[str]", verdicts: pd.DataFrame | None) -> Floats:
-    """(rows, verdicts and unknown): fractions of each row."""
-    if verdicts is None:
-        return np.zeros((len(collectives), len(VERDICTS) + 1))
-    table = verdicts.drop_duplicates("collective").set_index("collective")[list(VERDICTS)]
-    fractions = table.reindex(collectives).to_numpy(np.float64)
-    unknown = np.isnan(fractions).any(axis=1)
-    return np.column_stack((np.where(unknown[:, None], 0.0, fractions), unknown))
 
 
 def _verdicts(cut: pd.DataFrame, verdicts: pd.DataFrame | None, *, scale: float) -> dict[str, float | None]:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from compare.hlo.collectives.event_names import clone_of
+from compare.hlo.collectives.event_names import original_of
 from compare.hlo.counts.partition_index import first_call_context
 from compare.hlo.provenance.layout_passthrough import trace_sources
 from compare.hlo.provenance.result_use import PRODUCTS
@@ -54,8 +54,7 @@ class ProgramText:
 
     def find(self, name: str) -> Instruction | None:
         """The instruction of this name, or the one that it was cloned from."""
-        known = self.instructions
-        return known.get(name) or known.get(clone_of(name, known.keys()) or "")
+        return self.instructions.get(original_of(name, self.instructions) or "")
 
     @cached_property
     def waits(self) -> frozenset[str]:

@@ -6,14 +6,13 @@ import pandas as pd
 
 from compare.metrics.collectives import collective_rows, messages
 from compare.metrics.devices import arrival_lags, imbalance, per_device, stragglers
-from compare.metrics.network.bandwidth import peaks as link_peaks
 from compare.metrics.network.gaps import interval_rows, measure_gaps
 from compare.metrics.network.matrix import COLUMNS, list_uncounted, traffic_matrix
 from compare.metrics.network.phases import bin_volume, find_up_phases, rate_traffic, summarize_network
+from compare.metrics.network.routes import peaks as link_peaks
 from compare.metrics.network.sent_bytes import SentBytes, bytes_sent_by
 from compare.metrics.operations import ProgramText, list_operations
-from compare.metrics.pipeline import summarize_pipeline
-from compare.metrics.pipeline_ticks import find_ticks, stages_of
+from compare.metrics.pipeline import find_ticks, stages_of, summarize_pipeline
 from compare.metrics.summary import by_column, step_times, summarize_tracks
 from compare.metrics.verdicts import by_verdict, verdict_shares
 from compare.metrics.work import Least, Peaks, summarize_work

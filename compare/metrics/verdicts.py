@@ -11,6 +11,7 @@ import pandas as pd
 from compare.report.differences import group_by_cause
 from compare.report.model.program import CollectiveRow
 from compare.report.model.timing import VerdictTimes
+from compare.timeline.arrays import Floats
 from compare.timeline.tracks.numbers import round_to_total, to_number
 from compare.timeline.tracks.times import measure_times
 from compare.timeline.tracks.tracks import DeviceTracks
@@ -50,16 +51,21 @@ def verdict_shares(rows: Iterable[CollectiveRow], *, axes: Collection[str] | Non
     return pd.DataFrame(entries, columns=["collective", *VERDICTS, "verdict", "cause", "reason"])
 
 
+def verdict_fractions(collectives: "pd.Series[str]", shares: pd.DataFrame) -> Floats:
+    """(rows, VERDICTS and unknown): the fractions of each row's time.  `shares`: from `verdict_shares`."""
+    table = shares.drop_duplicates("collective").set_index("collective")[list(VERDICTS)]
+    fractions = table.reindex(collectives).to_numpy(np.float64)
+    unknown = np.isnan(fractions).any(axis=1)
+    return np.column_stack((np.where(unknown[:, None], 0.0, fractions), unknown))
+
+
 def verdict_times(cut: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
     """device, step, weight, axes, scope, verdict -> communication_ns, exposed_ns, wait_ns.
 
     `cut`, `shares`: from `clip_to_steps` and `verdict_shares`.  The sum over verdicts, axes and scopes is the device's
     time in that step.
     """
-    table = shares.drop_duplicates("collective").set_index("collective")[list(VERDICTS)]
-    fractions = table.reindex(cut["collective"].astype(str)).to_numpy(np.float64)
-    unknown = np.isnan(fractions).any(axis=1)
-    fractions = np.column_stack((np.where(unknown[:, None], 0.0, fractions), unknown))
+    fractions = verdict_fractions(cut["collective"].astype(str), shares)
     keys = ["device", "step", "weight", "axes", "scope"]
     frames = [
         cut[keys].assign(

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, cast
 
 from compare.hlo.text.errors import HloError
 
@@ -80,7 +79,7 @@ def unpack(data: bytes) -> list[Snapshot]:
     """The texts of an archive, in order.  `HloError` where it is cut, damaged or something else."""
     snapshots: list[Snapshot] = []
     try:
-        with tarfile.open(fileobj=cast(IO[bytes], _Unpacked(data)), mode="r|") as tar:
+        with tarfile.open(fileobj=io.BytesIO(_decompress(data)), mode="r|") as tar:
             for entry in tar:
                 if not entry.isreg() or entry.issparse():
                     raise HloError(f"the recorded passes hold {entry.name!r}, which is no text of a pass")
@@ -92,28 +91,14 @@ def unpack(data: bytes) -> list[Snapshot]:
     return snapshots
 
 
-class _Unpacked:
-    """The content of an xz file, read in pieces, at most `MOST_BYTES`."""
-
-    def __init__(self, data: bytes):
-        self._unpack = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_MOST_MEMORY)
-        self._data = data
-        self._read = 0
-
-    def read(self, size: int) -> bytes:
-        pieces: list[bytes] = []
-        while size > 0 and not self._unpack.eof:
-            piece = self._unpack.decompress(self._data, max_length=size)
-            self._data = b""
-            if not piece and self._unpack.needs_input:
-                raise EOFError("the end is missing")
-            pieces.append(piece)
-            size -= len(piece)
-        data = b"".join(pieces)
-        self._read += len(data)
-        if self._read > MOST_BYTES:
-            raise HloError(f"the recorded passes are more than {MOST_BYTES >> 20} MiB, which is the most that is read")
-        return data
+def _decompress(data: bytes) -> bytes:
+    decompressor = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_MOST_MEMORY)
+    content = decompressor.decompress(data, max_length=MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise HloError(f"the recorded passes are more than {MOST_BYTES >> 20} MiB, which is the most that is read")
+    if not decompressor.eof:
+        raise EOFError("the end is missing")
+    return content
 
 
 def spans(snapshots: Sequence[Snapshot]) -> list[str]:

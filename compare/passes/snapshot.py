@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from compare.hlo.counts.execution_counts import collective_instructions
-from compare.hlo.devices.numbering import ids_in
+from compare.hlo.devices.groups import ids_in
 from compare.hlo.emission import megascale
 from compare.hlo.emission.emission_form import chain_of, kind_of, starts_chain
 from compare.hlo.emission.payload import carried_arrays, window_bytes

@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from compare.hlo.devices.numbering import SLICE_UNIT
+from compare.hlo.devices.groups import SLICE_UNIT
 from compare.timeline.arrays import Floats, Ints, Mask
 from meshes.assignment import assign_chips
 from meshes.devices.topology import Place
@@ -50,7 +50,7 @@ class Torus:
 
     @cached_property
     def ids(self) -> tuple[int, ...]:
-        """Per device the runtime's id, in programs of several slices (see `compare.hlo.devices.numbering`)."""
+        """Per device the runtime's id, in programs of several slices (see `compare.hlo.devices.groups`)."""
         x, y, _ = self.sides
         cores = 1 + int(self.core.max(initial=0))
         numbers = (

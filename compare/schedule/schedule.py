@@ -7,7 +7,7 @@ import numpy as np
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.event_names import map_event_names
 from compare.hlo.counts.evaluator import Evaluator
-from compare.hlo.devices.numbering import DeviceNumbering
+from compare.hlo.devices.groups import DeviceNumbering
 from compare.hlo.text.module import Module
 from compare.schedule.class_collectives import ClassCollective, relate_chips, relate_devices
 from compare.schedule.costs import InstructionCosts

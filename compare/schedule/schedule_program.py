@@ -13,8 +13,7 @@ from compare.hlo.collectives.event_names import EventRole
 from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.counts.integer_ops import MOST_ELEMENTS, NotUnderstood
 from compare.hlo.counts.partition_index import first_call_context
-from compare.hlo.dataflow.call_context import CallContext, body_of, branches_of, condition_of
-from compare.hlo.dataflow.dataflow import Value, step_through
+from compare.hlo.dataflow.dataflow import CallContext, Value, body_of, branches_of, condition_of, step_through
 from compare.hlo.provenance.provenance import Provenance
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction

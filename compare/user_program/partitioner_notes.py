@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from compare.compile.rematerialised import Rematerialised
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.replicated import replicated_notes
-from compare.hlo.dataflow.call_context import CallContext
+from compare.hlo.dataflow.dataflow import CallContext
 from compare.hlo.devices.tiles import spell_split
 from compare.hlo.provenance.layout_passthrough import trace_sources
 from compare.hlo.text.metadata import SourceNames

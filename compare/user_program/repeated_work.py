@@ -7,8 +7,9 @@ from itertools import combinations
 from math import isclose, prod
 
 from compare.hlo.counts.evaluator import Evaluator
-from compare.hlo.dataflow.call_context import ONE_CALL, CallContext, body_of, branches_of
-from compare.hlo.devices.numbering import DeviceNumbering
+from compare.hlo.counts.execution_counts import lines_leading_to
+from compare.hlo.dataflow.dataflow import ONE_CALL, CallContext, body_of, branches_of
+from compare.hlo.devices.groups import DeviceNumbering
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Computation, Instruction
 from compare.hlo.text.metadata import SourceMetadata, SourceNames
@@ -67,27 +68,11 @@ def count_by_line(module: Module, names: SourceNames | None = None) -> Counter[s
     values = Evaluator(DeviceNumbering(module.replica_count or 1, module.num_partitions or 1, 1))
     metadata = SourceMetadata(module, names)
     products = {module.line_at(match.start()) for match in _PRODUCT.finditer(module.text)}
-    wanted = _leading_to(module, products)
+    wanted = lines_leading_to(module, products)
     found: Counter[str] = Counter()
     for item, times in _visit(CallContext(module.entry), 1, wanted, values):
         found[metadata.source_line(item) or ""] += 2 * multiply_adds(item) * times
     return found
-
-
-def _leading_to(module: Module, products: set[int]) -> Mapping[Computation, list[int]]:
-    """Computation -> where in it products stand, and calls that lead to one."""
-    wanted: dict[Computation, set[int]] = {}
-    todo = list(products)
-    while todo:
-        at = todo.pop()
-        owner = module.owner(at)
-        if owner is None:
-            continue
-        if owner not in wanted:
-            wanted[owner] = set()
-            todo += module.calls.get(owner.name, ())
-        wanted[owner].add(at)
-    return {computation: sorted(lines) for computation, lines in wanted.items()}
 
 
 def _visit(

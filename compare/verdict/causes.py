@@ -126,12 +126,15 @@ _REMAINING_KINDS = ("all-gather", "all-reduce", "reduce-scatter")
 INDUCED = (
     Induced(
         name="loop-predicate",
+        # First, because a counter or predicate is a few bytes that may also depend on weights or come from nothing: it
+        # would else be `weight-gather` or `compiler-sync`.
         holds=lambda traffic: traffic.operand.steers_loop or _is_decision(traffic),
         sentence="devices agree on the predicate of a loop or branch",
         remedy="make the trip count a constant of the program",
     ),
     Induced(
         name="compiler-sync",
+        # libtpu's own flags are a few words; 2 KiB, though they depend on no argument, are told as data.
         holds=lambda traffic: traffic.collective.payload_bytes <= KIBIBYTE and not traffic.collective.from_parameters,
         sentence="a few bytes that depend on no input: a synchronization that the compiler inserted",
         remedy="none: the compiler inserts it",
@@ -192,6 +195,7 @@ INDUCED = (
 def _is_decision(traffic: OperandTraffic) -> bool:
     """Whether it carries one predicate per device; more than that is a mask, which is data."""
     members = max(map(len, traffic.collective.groups), default=1)
+    # One predicate of each member decides something together; 256 of them are a mask, which is data.
     return traffic.operand.dtype == "pred" and prod(traffic.operand.shape) <= members
 
 
@@ -199,6 +203,8 @@ def _are_logits(traffic: OperandTraffic) -> bool:
     """A dim is the vocabulary's or a shard's, and it is no maximum or minimum: no softmax's sum, no hidden state."""
     if traffic.collective.reducer in ("maximum", "minimum"):
         return False
+    # [4,128256] are whole logits and [4,32064] those of a shard over four; [4,1] in the same scope is the sum of a
+    # softmax.
     shards = _shard_sizes(traffic.vocab, traffic.sizes)
     if traffic.collective.kind in _REMAINING_KINDS:
         # What is gathered or added up over an axis is not split over it: a dim of a smaller shard's size is a token's.

@@ -70,6 +70,8 @@ def match_contract(operands: Sequence[OperandTraffic], contract: Sequence[Contra
         index: row for index in gathers if (row := _completed_row(index, operands, scatters, contract)) is not None
     }
     for row in set(completed.values()):
+        # Permutes that gather what was scattered count as that gather only together: one of three hops brings no one
+        # all.
         hops = [index for index, of in completed.items() if of == row and is_plain_permute(operands[index])]
         if not make_together([operands[index] for index in hops], contract[row]):
             completed = {index: of for index, of in completed.items() if index not in hops}
@@ -95,6 +97,7 @@ def _row_of(traffic: OperandTraffic, contract: Sequence[ContractRow]) -> int | N
 
     A step of a collective over several slices, within them or between them, counts with the axes of that collective.
     """
+    # A gathered weight serves no row of activations, in whatever scope: it would hide that the plan keeps it split.
     if WEIGHT in traffic.roles:
         return _row_of_weights(traffic, contract)
     candidates = [
@@ -111,6 +114,7 @@ def _row_of_weights(traffic: OperandTraffic, contract: Sequence[ContractRow]) ->
     then of its own scope, then the first.  A scope may be a neighbour's: it does not make a table of a weight.
     """
     if traffic.collective.kind == "all-reduce" and not traffic.operand.zero_elsewhere:
+        # The maximum of a weight that is split over dp is a number of it, and no gather.
         return None  # a statistic of weights
     rows = [
         index
@@ -187,6 +191,8 @@ def _cannot_be_sum(traffic: OperandTraffic, row: ContractRow) -> bool:
 
     A gather of an operand of a matmul sums nothing; any other must give as many elements as the row's sum.
     """
+    # Over tp a gather can stand on either side of a matmul: of its operand [T, F], which replaces no sum, or of its
+    # output [T, D], which does.
     if row.kind not in SUMS or row.axes != "tp" or traffic.collective.axes != row.axes:
         return False
     if traffic.operand.feeds_product:
@@ -200,6 +206,7 @@ def _cannot_be_sum(traffic: OperandTraffic, row: ContractRow) -> bool:
 def _has_all_elements(traffic: OperandTraffic, row: ContractRow) -> bool:
     """Whether it has as many elements as one execution of the row, padding apart; in `embed` also one microbatch's."""
     elements = count_elements(traffic, row)
+    # Before a pipeline the embedding is looked up for the whole batch, or for one microbatch in each busy tick.
     return elements == row.elements or (
         row.scope == "embed" and elements * (row.ticks - row.idle_ticks) == row.elements
     )
@@ -228,6 +235,7 @@ def _carries(traffic: OperandTraffic, row: ContractRow) -> bool:
 
 def _is_logits(traffic: OperandTraffic, row: ContractRow) -> bool:
     """At the head: a dim of the vocabulary's size, and more elements than hidden states (merged dims may equal it)."""
+    # tiny has a vocabulary of 512, and lays 8 · 128 hidden states out as [2,512]: the dim alone does not tell.
     elements, hidden = prod(traffic.operand.shape), row.payload_bytes // row.float_bytes
     return bool(row.vocab) and row.vocab in traffic.operand.shape and elements > hidden
 
@@ -271,5 +279,7 @@ def _gathers_all_elements(gather: OperandTraffic, row: ContractRow) -> bool:
 def _nearness(gather: int, scatter: int, operands: Sequence[OperandTraffic]) -> tuple[int, bool, int]:
     """Sort key, largest for the nearest scatter before the gather: by shared loops, then by order, cyclically."""
     loop_pairs = zip(operands[gather].collective.loops, operands[scatter].collective.loops, strict=False)
+    # A layer's gather completes a scatter of its own loop, `out`, before one outside of it, `first`.  In a loop's body
+    # the scatter that stands behind the gather ran in the trip before.
     shared = sum(1 for _ in takewhile(lambda pair: pair[0].name == pair[1].name, loop_pairs))
     return shared, scatter < gather, scatter

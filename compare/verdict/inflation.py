@@ -64,6 +64,8 @@ def _fraction_of_substitute(traffic: OperandTraffic, row: ContractRow) -> Fracti
 def widened_fraction(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     """Bytes of elements that are wider than the row's, such as float32 in a bfloat16 model."""
     operand_bytes = Fraction(BITS[traffic.operand.dtype], 8)
+    # `sample` moves ids of s32, which are as wide as the plan's ids.  In a row of floats s32 holds quantized numbers,
+    # and counts as wider than the two bytes of the plan's floats.
     is_id = row.carries != FLOATS and is_integer(traffic.operand.dtype)  # else it is a number that was quantized
     row_bytes = row.integer_bytes if is_id else row.float_bytes
     return max(NOTHING, 1 - Fraction(row_bytes) / operand_bytes)
@@ -74,6 +76,7 @@ def padding_fraction(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     unpadded = ALL
     for size, shards in row.dims:
         padded = -(-size // shards) * shards
+        # A dim of 10 over 4 shards is padded to 12, and appears as 12, or as 3 in a shard.
         if padded != size and {padded, padded // shards} & set(traffic.operand.shape):
             unpadded *= Fraction(size, padded)
     return 1 - unpadded
@@ -89,6 +92,8 @@ def uncombined_fraction(traffic: OperandTraffic, row: ContractRow) -> Fraction:
         return NOTHING
     if row.token_width and row.token_width not in traffic.operand.shape:
         return NOTHING
+    # Sixteen times the row's elements, [16,8,4], are 16 experts summed one by one where the row runs twice, and 16
+    # microbatches summed at once where it runs 16 times.
     experts = Fraction(prod(traffic.operand.shape) * row.float_bytes, row.payload_bytes)
     one_each = (traffic.collective.executions or 0) * experts <= row.executions
     return NOTHING if one_each or experts not in traffic.operand.shape or experts == 1 else 1 - 1 / experts
@@ -107,6 +112,8 @@ def last_hop_fraction(traffic: OperandTraffic, row: ContractRow) -> Fraction:
     loops, ranks = traffic.collective.loops, row.hops + 1
     if closes_ring(traffic, row):
         return ALL
+    # A ring of four in a loop of four trips brings everybody its own part in the last one; nothing in the loop's body
+    # tells that trip from the others.
     is_ring_loop = bool(row.hops and loops) and traffic.collective.form != "windowed-einsum"
     return Fraction(1, ranks) if is_ring_loop and loops[-1].trip_count == ranks else NOTHING
 

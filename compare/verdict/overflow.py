@@ -20,6 +20,8 @@ def spare_bubble(row: ContractRow, operands: Sequence[OperandTraffic]) -> Fracti
     times = sum(traffic.collective.executions or 0 for traffic in operands)
     if any(traffic.collective.loops for traffic in operands):
         times = 0
+    # Unrolled, with 4 busy ticks of 5: 8 shifts are two in each busy tick, and none is idle; 10 are two in every tick,
+    # of which two are idle.
     for copies in range(1, times // busy + 1):
         if times % copies == 0 and times <= copies * row.ticks:
             sent = sum((traffic.exact_step_bytes for traffic in operands), NOTHING)
@@ -64,6 +66,8 @@ def _idle(traffic: OperandTraffic, amount: Fraction, *, free: int, spare: Fracti
 
 def _goes_around(traffic: OperandTraffic, row: ContractRow, *, counted: Mapping[str, Fraction], free: int) -> bool:
     """Whether it brings a rank its own part again: by its data, or as a loop's trip beyond those that the row needs."""
+    # In a loop a hop's number is its trip, so that `closes_ring` cannot see the last one.  It went around if the row
+    # had room for the others and `wrap` was not yet taken off.
     in_loop = traffic.operand.earlier_hops is None and "wrap" not in counted and free > 0
     return closes_ring(traffic, row) or in_loop
 

@@ -44,6 +44,8 @@ def without_loose_permutes(
     whole_sums = [traffic for traffic in permutes if carries_whole_sum(traffic, row)]
     parts = [traffic for traffic in permutes if not carries_whole_sum(traffic, row)]
     loose = [] if make_together(parts, row) else parts
+    # `total += ppermute(total)` makes a sum by doubling; beside the row's own all-reduce such an addition is a
+    # residual's.
     if len(candidates) > len(permutes) or not make_together(whole_sums, row):
         loose += whole_sums
     names = {traffic.collective.name for traffic in loose}
@@ -62,6 +64,8 @@ def make_together(permutes: Sequence[OperandTraffic], row: ContractRow) -> bool:
         for traffic in permutes
         if traffic.operand.earlier_hops == 0 and not names & set(traffic.collective.scattered_by)
     ]
+    # A ring gathers because hop after hop hands the part on.  Three permutes of three arrays to the next device, a
+    # halo, have the same pairs, and each is a first hop.
     return row.kind not in EXCHANGES and len(first) <= 1 and _reach_all(permutes, row)
 
 

@@ -26,6 +26,8 @@ def joins_as(traffic: OperandTraffic, row: ContractRow) -> bool:
         return not reducer or reducer in ([name for name, _ in row.sums] or ["add"])
     if row.kind in EXCHANGES or traffic.collective.kind != "all-reduce" or traffic.collective.axes != row.axes:
         return reducer in ("", "add", "or")
+    # A mean over stages has the shape of the state that they shift, and adds real parts; a masked sum adds zeros to
+    # one.
     return traffic.operand.zero_elsewhere or (row.carries == BOTH and _may_choose(traffic))
 
 
@@ -120,11 +122,14 @@ def find_parts(operands: Sequence[tuple[int, OperandTraffic]], row: ContractRow)
 
 def _has_whole_tokens(traffic: OperandTraffic, row: ContractRow) -> bool:
     """Whether it adds up some of the row's tokens, each whole: of a program that needs no others (its last layer's)."""
+    # The last layer of a prefill sums only each sequence's last token, [4,1,2048]; a scale of every token, [4,512,1],
+    # has as few elements and is a statistic.
     return bool(row.token_width) and row.token_width in traffic.operand.shape
 
 
 def _is_choice(traffic: OperandTraffic) -> bool:
     """Of `sample`, whether it chooses among the winners; where these are gathered, it is a statistic of the logits."""
+    # Where ids and values of all winners are gathered, a maximum in `sample` is that of a softmax.
     return traffic.collective.kind == "all-reduce" and not traffic.operand.zero_elsewhere
 
 

@@ -135,9 +135,12 @@ def _filling_order(
         traffic, row = operands[index], match.rows[index]
         if row is None:
             return 0, False, 0
+        # A stray gather stands before the layer's own all-reduce in the text, and would else take its bytes.
         kind = 0 if traffic.collective.kind == contract[row].kind else 2 if index in match.completing else 1
         if traffic.collective.kind not in SUMS or contract[row].kind not in SUMS:
             return kind, False, 0
+        # Two sums of [8,4096] in `layer.mlp.down`: one of the activation before the matmul, in f32, and the one of its
+        # output, two steps before the scope ends, which is what the plan asks for.
         steps = traffic.operand.steps_to_end
         return kind, count_elements(traffic, contract[row]) > contract[row].elements, _FAR if steps is None else steps
 
@@ -212,6 +215,7 @@ def _idle_parts(
     for index, (traffic, row) in enumerate(zip(operands, rows, strict=True)):
         if row is None or traffic.collective.in_exact_branch or not contract[row].idle_ticks:
             continue
+        # A loop of two trips inside of unrolled ticks is the windowed einsum of a layer, though the plan has two ticks.
         if in_tick_loop(traffic, contract[row]) and (loops is None or traffic.collective.loops[0].name in loops):
             idle[index] = Fraction(contract[row].idle_ticks, contract[row].ticks)
         elif not loops and (kind := _tick_group(traffic, contract[row])):
@@ -241,6 +245,8 @@ def _tick_group(traffic: OperandTraffic, row: ContractRow) -> str:
     The two gathers of one sampling, ids and values, are not two ticks; nor are the scatter and the gather of one sum,
     nor the hops of its windowed einsum.
     """
+    # With one microbatch a row that runs once can still come as two collectives, which are not two ticks: ids and
+    # values of one sampling, the scatter and the gather of one sum, the hops of one einsum.
     once = row.executions == 1
     if once and traffic.collective.form == "windowed-einsum":
         return ""
@@ -276,6 +282,8 @@ def _last_hops(
             ),
             NOTHING,
         )
+        # Six permutes in a loop over four layers, on four ranks, are an unrolled ring of three hops in each layer.
+        # Without a fourth of them too little is left: that loop is not the ring.
         if round_half_up(left) >= row.step_wire_bytes:
             last_hops |= parts
     return last_hops
@@ -287,6 +295,8 @@ def _idle_unrolled(operands: Sequence[tuple[int, OperandTraffic]], row: Contract
     None either where the sending devices differ: then each tick is sent only by the stages that are active in it.
     """
     total = sum(traffic.collective.executions or 0 for _, traffic in operands)
+    # 80 sums of 16 layers in 5 ticks: the last 16 are in the tick that holds no microbatch.  Where not all send alike,
+    # the stages without a microbatch send nothing.
     if not total or total % row.ticks or len({frozenset(senders(traffic)) for _, traffic in operands}) > 1:
         return {}
     rest, idle = total // row.ticks * row.idle_ticks, {}

@@ -7,13 +7,10 @@ from compare.hlo.collective import NOT_RECORDED, Collective, ExpectedCollective,
 from compare.hlo.collectives.completeness import check_completeness
 from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.counts.execution_counts import Site, collective_instructions, count_executions
-from compare.hlo.devices import numbering
 from compare.hlo.devices.axes import Mesh, SlicePart, axes_of_part, find_slice_parts
-from compare.hlo.devices.groups import Groups
-from compare.hlo.devices.numbering import DeviceNumbering
+from compare.hlo.devices.groups import DeviceNumbering, Groups, groups_of, largest_id
 from compare.hlo.emission import megascale
-from compare.hlo.emission.attribute_rules import check_attributes
-from compare.hlo.emission.emission_form import find_chain_starts, form_of, kind_of
+from compare.hlo.emission.emission_form import find_chain_starts, form_of, kind_of, reducer_of
 from compare.hlo.emission.payload import (
     carried_arrays,
     operands_of_arrays,
@@ -22,13 +19,11 @@ from compare.hlo.emission.payload import (
     total_bytes,
     window_bytes,
 )
-from compare.hlo.emission.reducer import reducer_of
-from compare.hlo.emission.shape_rules import check_shapes
-from compare.hlo.provenance.callers import tell_apart
+from compare.hlo.emission.verifier import check_attributes, check_shapes
 from compare.hlo.provenance.provenance import Names, Provenance
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction
-from compare.hlo.text.metadata import SourceNames
+from compare.hlo.text.metadata import Frame, SourceNames
 from compare.hlo.text.module import Module, pause_gc
 from compare.hlo.text.shapes import Array
 
@@ -119,7 +114,7 @@ def _devices(module: Module, axes: Mapping[str, int], ids: Sequence[int]) -> tup
     items = [] if axes and in_program else collective_instructions(module)
     slices = max((megascale.count_slices(item) for item in items), default=1)
     if in_program is None:
-        largest = 0 if axes else max(map(_largest_id, items), default=0)
+        largest = 0 if axes else max((max(largest_id(item), megascale.largest_id(item)) for item in items), default=0)
         mesh = Mesh.of(axes, in_program=None, largest_id=(largest + 1) * slices - 1)
         in_slice, left = divmod(mesh.num_devices, slices)
         each, of = (mesh.num_devices, 1) if left else (in_slice, slices)
@@ -127,10 +122,6 @@ def _devices(module: Module, axes: Mapping[str, int], ids: Sequence[int]) -> tup
     mesh = Mesh.of(axes, in_program=in_program if axes else in_program * slices, largest_id=0)
     slices = mesh.num_devices // in_program
     return DeviceNumbering(module.replica_count, module.num_partitions, slices, tuple(ids) if slices > 1 else ()), mesh
-
-
-def _largest_id(item: Instruction) -> int:
-    return megascale.largest_id(item) if item.opcode in ("send", "recv") else numbering.largest_id(item)
 
 
 def _is_row(item: Instruction) -> bool:
@@ -272,6 +263,37 @@ def _groups(item: Instruction, kind: str, program: DeviceNumbering) -> tuple[Gro
         groups = megascale.groups_of(item, program)
         return groups, groups
     check_attributes(item)
-    groups = numbering.groups_of(item, kind, program)
+    groups = groups_of(item, kind, program)
     check_shapes(item, groups, is_counted=program.is_counted)
     return groups, program.repeat_in_slices(groups)
+
+
+Stack = tuple[Frame, ...]
+
+
+def tell_apart(stacks: Sequence[Stack]) -> list[str | None]:
+    """For each stack (innermost frame first) the innermost call that tells it from the others of the same source line,
+    as `model.py:31, Attention.out_projection`; None where all others of its line have the same stack."""
+    callers: list[str | None] = [None] * len(stacks)
+    lines: dict[Frame, list[int]] = {}
+    for at, stack in enumerate(stacks):
+        if stack:
+            lines.setdefault(stack[0], []).append(at)
+    for members in lines.values():
+        _part(stacks, members, depth=1, callers=callers)
+    return callers
+
+
+def _part(stacks: Sequence[Stack], members: list[int], *, depth: int, callers: list[str | None]) -> None:
+    """The members, whose stacks are the same below `depth`, by the first frame that differs; each part further."""
+    if len({stacks[at] for at in members}) == 1:
+        return
+    parts: dict[Frame | None, list[int]] = {}
+    for at in members:
+        frame = stacks[at][depth] if depth < len(stacks[at]) else None
+        parts.setdefault(frame, []).append(at)
+    for frame, part in parts.items():
+        if frame is not None and len(parts) > 1:
+            for at in part:
+                callers[at] = ", ".join(filter(None, (frame.place, frame.function)))
+        _part(stacks, part, depth=depth + 1, callers=callers)

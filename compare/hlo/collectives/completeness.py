@@ -9,7 +9,7 @@ from collections.abc import Set
 
 from compare.hlo.counts.execution_counts import async_ends
 from compare.hlo.counts.partition_index import first_call_context
-from compare.hlo.dataflow.dataflow import Value, step_through
+from compare.hlo.dataflow.dataflow import Value, step_through, walk
 from compare.hlo.text.computation_spans import short
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Computation, Instruction
@@ -60,13 +60,11 @@ def _check_end(end: Instruction) -> None:
     """Check that an end or update of an asynchronous instruction leads to a start of its kind."""
     stem = end.opcode.removesuffix("-done").removesuffix("-update")
     wanted = stem if stem in ("send", "recv") else f"{stem}-start"
-    todo: list[Value] = [(first_call_context(end.computation), end.operand(0), ())]
-    seen = set(todo)
-    for value in todo:
-        if value[1].opcode == wanted:
-            return
-        steps = [(value[0], value[1].operand(0), ())] if value[1].opcode.endswith("-update") else step_through(value)
-        fresh = [source for source in steps or [] if source not in seen]
-        seen.update(fresh)
-        todo += fresh
-    raise end.error(f"what it ends was begun by no {wanted}")
+    reached = walk([(first_call_context(end.computation), end.operand(0), ())], _before)
+    if all(item.opcode != wanted for _, item, _ in reached):
+        raise end.error(f"what it ends was begun by no {wanted}")
+
+
+def _before(value: Value) -> list[Value] | None:
+    frame, item, _ = value
+    return [(frame, item.operand(0), ())] if item.opcode.endswith("-update") else step_through(value)

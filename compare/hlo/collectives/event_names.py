@@ -12,8 +12,8 @@ from compare.hlo.collective import COLLECTIVE_KINDS, Collective
 from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.counts.execution_counts import collective_instructions, count_executions
 from compare.hlo.counts.partition_index import first_call_context
-from compare.hlo.dataflow.dataflow import Value, step_through
-from compare.hlo.devices.numbering import DeviceNumbering
+from compare.hlo.dataflow.dataflow import step_through, walk
+from compare.hlo.devices.groups import DeviceNumbering
 from compare.hlo.emission import megascale
 from compare.hlo.emission.emission_form import feeds, find_chain_starts, starts_chain
 from compare.hlo.text.errors import HloError
@@ -23,6 +23,7 @@ from compare.hlo.text.module import Module
 _WRAPPED = ("async", "call", "fusion", "custom-call")
 _DONE = re.compile(rf" (?:{'|'.join((*COLLECTIVE_KINDS, *_WRAPPED))})-done *\(")
 _CONTAINER = re.compile(r" (?:while|conditional|call) *\(")
+# `constant.190.clone.5`, `reduce-scatter.5.cloned.1`, and after several passes `all-reduce.5.clone.2..sunk.4`.
 _CLONE = re.compile(r"\.+(?:clone|cloned|remat|sunk)\d*(?:\.\d+)?$")
 
 
@@ -79,6 +80,7 @@ def _parts(
             yield call, "start"
             yield from ((end, "done" if end.opcode.endswith("-done") else "between") for end in _ends(call))
         else:
+            # The fusion `%async-collective-start = (…) fusion(%copy.122), kind=kCustom` runs the first part alone.
             yield call, "start" if call is not item and starts_chain(item) else "whole"
     for link in links:
         around, within = _around(link)
@@ -147,15 +149,8 @@ def _far_dones(module: Module, known: Container[str]) -> list[Instruction]:
 
 def _start_of(done: Instruction) -> Instruction | None:
     """The nearest start whose result reaches a done; None without one."""
-    todo: list[Value] = [(first_call_context(done.computation), done.operand(0), ())]
-    seen = set(todo)
-    for value in todo:
-        if value[1].opcode.endswith("-start"):
-            return value[1]
-        fresh = [source for source in step_through(value) or [] if source not in seen]
-        seen.update(fresh)
-        todo += fresh
-    return None
+    reached = walk([(first_call_context(done.computation), done.operand(0), ())], step_through)
+    return next((item for _, item, _ in reached if item.opcode.endswith("-start")), None)
 
 
 def container_names(module: Module) -> frozenset[str]:
@@ -163,6 +158,11 @@ def container_names(module: Module) -> frozenset[str]:
     lines = dict.fromkeys(module.line_at(match.start()) for match in _CONTAINER.finditer(module.text))
     items = [owner.at(at) for at in lines if (owner := module.owner(at))]
     return frozenset(item.name for item in items if item.opcode in ("while", "conditional", "call"))
+
+
+def original_of(name: str, known: Container[str]) -> str | None:
+    """The known instruction of this name, else the one that it is a clone of; None without either."""
+    return name if name in known else clone_of(name, known)
 
 
 def clone_of(name: str, known: Container[str]) -> str | None:

@@ -6,7 +6,7 @@ Read as if it were compiled it seems to move nothing, or only those.
 import re
 
 from compare.hlo.counts.execution_counts import collective_instructions
-from compare.hlo.devices.numbering import DeviceNumbering, groups_of, largest_id
+from compare.hlo.devices.groups import DeviceNumbering, groups_of, largest_id
 from compare.hlo.emission.emission_form import kind_of
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import Module
@@ -38,8 +38,12 @@ def _find_sign(module: Module) -> int | None:
     partitions.  A partitioned module's own parameters keep their shardings.
     """
     has_collectives = bool(collective_instructions(module))
+    # A `shard_map` beside automatic sharding has its own permute before the partitioner has made any other:
+    #   local.1 = f32[64,256]{1,0} custom-call(whole.1), custom_call_target="SPMDFullToShardShape", sharding={manual}
     if has_collectives and (match := _BEFORE.search(module.text)):
         return module.number(module.line_at(match.start()))
+    # A partitioned module still says how its parameters were split, as in the decode step of docs/example-run:
+    #   parameter(12), sharding={devices=[1,2,1,1,4]<=[8]}, metadata={op_name="cache.k"}
     if has_collectives and "num_partitions" in module.header:
         return None
     for match in _SHARDING.finditer(module.text):
@@ -55,6 +59,9 @@ def check_own_groups(module: Module) -> None:
     ends its process at it.
     """
     for item in collective_instructions(module):
+        # `HloModule IrToHlo.3` of PyTorch/XLA says neither replicas nor partitions, and its `xm.all_gather` has no
+        # channel:
+        #   all-gather(%p0.1), replica_groups={{0,4},{1,5},{2,6},{3,7}}, dimensions={0}
         if item.opcode not in ("send", "recv") and "num_partitions" not in module.header:
             num_ids = largest_id(item) + 1
             groups_of(item, kind_of(item), DeviceNumbering(replicas=module.replica_count, partitions=num_ids))

@@ -7,8 +7,7 @@ import re
 from dataclasses import dataclass
 
 from compare.hlo.collective import COLLECTIVE_KINDS
-from compare.hlo.devices.groups import Groups
-from compare.hlo.devices.numbering import ids_in
+from compare.hlo.devices.groups import Groups, ids_in
 from compare.hlo.emission import megascale
 from compare.hlo.emission.payload import carried_arrays, window_bytes
 from compare.hlo.text.attributes import names, split_top
@@ -115,6 +114,7 @@ def _kind_and_part(item: Instruction) -> tuple[str, str]:
         part = _ENDS[end]
     if stem in COLLECTIVE_KINDS:
         return stem, part
+    # `all-gather.11.cloned.1.call-start = (…) call-start(…), …, to_apply=%called_computation.1`: only the name tells.
     if stem in _WRAPPED and part != "whole":
         named = _NAMED.match(item.name)  # XLA names the wrapper after what it wraps, in another computation.
         return named[1] if named else "", part
@@ -125,6 +125,8 @@ def _kind_and_part(item: Instruction) -> tuple[str, str]:
 
 def _transfer(item: Instruction) -> str:
     """The kind of a send, receive or done; empty for a host transfer."""
+    #   send(f32[8] %x, token[] %t), channel_id=1, is_host_transfer=true
+    # offloads to the host; with _xla_host_transfer_handler_name="xla_megascale_runtime" it goes to another slice.
     if "megascale" not in item.text and "is_host_transfer=true" in item.text:
         return ""
     try:
@@ -142,6 +144,9 @@ def _meets(item: Instruction) -> str:
 
 def _fused(item: Instruction) -> tuple[str, str]:
     """Kind and part of a fusion with a collective, from the names that the TPU compiler gives it."""
+    # A line does not show what a fusion calls, but libtpu names both ends of a chain, and calls a scatter by its name:
+    #   %async-collective-start.1 = f32[1000]{0} fusion(f32[1000]{0} %p), kind=kCustom
+    #   %fusion.8 = f32[1000]{0} fusion(f32[1000]{0} %p), kind=kCustom, calls=%all-reduce-scatter.2
     if match := _CHAIN.match(item.name):
         return UNKNOWN, match[1]
     try:

@@ -1,26 +1,52 @@
-"""Evaluate values that the program's text alone determines, for each device and loop iteration.
+"""Values and trip counts that the program's text alone determines, for each device and loop iteration.
 
 Followed: partition-id, loop counters, iotas and constants through integer, compare, logic, select, clamp, convert,
 bitcast, copy, slice and dynamic-slice instructions, in fusions too, and through tuple elements that a loop carries.
 A value has dims (devices, one per enclosing loop, the array's own); along a dim of 1 nothing varies.
 """
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
 
 from compare.hlo.counts import integer_ops
 from compare.hlo.counts.integer_ops import BINARY, DTYPES, UNARY, NotUnderstood, Value
-from compare.hlo.counts.trip_counts import NeedsCarried, TripCounts
-from compare.hlo.dataflow.call_context import CallContext, body_of, branches_of
-from compare.hlo.dataflow.dataflow import SLICE_STARTS, find_computed, is_carry, step_through
-from compare.hlo.devices.numbering import DeviceNumbering
+from compare.hlo.dataflow import dataflow
+from compare.hlo.dataflow.dataflow import (
+    SLICE_STARTS,
+    CallContext,
+    body_of,
+    branches_of,
+    condition_of,
+    find_computed,
+    is_carry,
+    step_through,
+)
+from compare.hlo.devices.groups import DeviceNumbering
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import Array, element
 
+# XLA's CPU compiler writes the count that it found; in none of the corpus' texts did libtpu:
+#   while(%tuple.24), …, backend_config={…,"known_trip_count":{"n":"6"}}
+_KNOWN = re.compile(r'"?known_trip_count"?\s*:\s*\{\s*"?n"?\s*:\s*"?(\d+)"?')
+_TURNED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
+MOST_STEPS = 1 << 14
+MOST_CARRIED = 8
+MOST_DIGITS = 16
+"""Limits for a loop that is run step by step; beyond them its count is unknown."""
+
 _DEEPEST = 150
 """Longest chain of instructions that is followed."""
+
+
+class NeedsCarried(Exception):  # noqa: N818  (it asks for a start value; it never leaves this file's users)
+    """Evaluation needs the loop-carried element at `path`."""
+
+    def __init__(self, path: tuple[int, ...]):
+        super().__init__(path)
+        self.path = path
 
 
 def _has_its_shape(value: Value, item: Instruction, path: tuple[int, ...], frame: CallContext) -> bool:
@@ -111,6 +137,8 @@ class Evaluator:
             return integer_ops.constant(item, lead)
         if opcode == "iota":
             return integer_ops.iota(item, lead)
+        # libtpu compiles one program for all slices, which asks for the number of its slice by a custom call:
+        #   u32[]{:T(128)} custom-call(), custom_call_target="SliceId"
         if opcode in ("partition-id", "replica-id") or item.target == "SliceId":
             place: Value = self._device_index(opcode).astype(integer_ops.DTYPES[integer_ops.array_of(item).dtype])
             return place.reshape((-1,) + (1,) * (lead - 1))
@@ -134,26 +162,15 @@ class Evaluator:
 
     def _rearrange(self, item: Instruction, given: list[Value], lead: int) -> Value:
         """Evaluate an instruction that only moves elements: broadcast, transpose, slice and the like."""
+        # `cut-start = ((s32[4]), s32[1], u32[]) slice-start(table), slice={[2:3]}` slices as `slice` does.
         opcode = item.opcode.removesuffix("-start")
-        if opcode == "convert":
-            return integer_ops.convert(item, given[0])
-        if opcode == "bitcast":
-            return integer_ops.bitcast(item, given[0], lead)
-        if opcode == "bitcast-convert":
-            return integer_ops.bitcast_convert(item, given[0])
-        if opcode == "reshape":
-            return given[0].reshape(given[0].shape[:lead] + integer_ops.array_of(item).dims)
-        if opcode == "broadcast":
-            return integer_ops.broadcast(item, given[0], lead)
-        if opcode == "transpose":
-            return integer_ops.transpose(item, given[0], lead)
-        if opcode == "slice":
-            return integer_ops.slice_(item, given[0], lead)
         if opcode == "concatenate":
             return integer_ops.concatenate(item, given, lead)
         if opcode == "dynamic-slice":
             return integer_ops.dynamic_slice(item, given[0], given[1:], lead)
-        raise NotUnderstood
+        if opcode not in integer_ops.MOVES:
+            raise NotUnderstood
+        return integer_ops.MOVES[opcode](item, given[0], lead)
 
     def _device_index(self, opcode: str) -> Value:
         """The partition, replica or slice id of each device: [devices]."""
@@ -259,3 +276,152 @@ def _after(first: Value, later: Value, axis: int, trips: int) -> Value:
         before[axis] = slice(0, trips - 1) if later.shape[axis] > 1 else slice(0, 1)
         rolled[tuple(cut)] = later[tuple(before)]
     return rolled
+
+
+class TripCounts:
+    """Trip counts, each computed once for each call context of a loop.
+
+    The condition compares a counter with a constant; start and step are constants.  A condition of another form is run,
+    step by step, on the numbers that it depends on, where the text alone decides them: the TPU compiler splits a 64-bit
+    counter, as PyTorch/XLA's scan has it, into two halves with a carry.
+    """
+
+    def __init__(self, values: Evaluator):
+        self._values = values
+        self.notes: dict[tuple[CallContext, Instruction], str] = {}
+        """Why a count was rejected."""
+        self.stated: set[tuple[CallContext, Instruction]] = set()
+        """Loops whose count is the compiler's word alone: condition and body do not tell it."""
+        self._counts: dict[tuple[CallContext, Instruction], int | None] = {}
+
+    def count(self, frame: CallContext, loop: Instruction) -> int | None:
+        """The trip count of a `while` in `frame`; None where the text does not determine it."""
+        key = (frame, loop)
+        if key not in self._counts:
+            self._counts[key] = None  # A loop whose count needs itself has none.
+            self._counts[key] = self._read(frame, loop)
+        return self._counts[key]
+
+    def _read(self, frame: CallContext, loop: Instruction) -> int | None:
+        """The count of condition and body, else what the compiler states; None where the two contradict each other."""
+        count = self._count(frame, loop)
+        known = _KNOWN.search(loop.attributes.get("backend_config", ""))
+        if known is None:
+            return count
+        if count is None:
+            self.stated.add((frame, loop))
+            return int(known[1]) if len(known[1]) < MOST_DIGITS else None
+        # `"known_trip_count":{"n":"5"}` beside a counter that needs 6 steps: the text was edited, or one of the two is
+        # not understood.  No count is better than the wrong one.
+        if (known[1].lstrip("0") or "0") != str(count):
+            self.notes[frame, loop] = f"backend_config says {known[1]} trips, condition and body say {count}"
+            return None
+        return count
+
+    def _count(self, frame: CallContext, loop: Instruction) -> int | None:
+        condition = frame.inside(loop, condition_of(loop))
+        inner, test, _ = find_computed((condition, condition.computation.root, ()))
+        # PyTorch/XLA's scan counts in 64 bits, which libtpu splits into two halves: high < 0, or high = 0 and low < 16.
+        #   ROOT %or.77 = pred[]{:T(512)} or(%compare.198, %and.85), metadata={op_name="compare.681"}
+        if test.opcode != "compare":
+            return self._by_steps(frame, loop)
+        left, right = ((inner, test.operand(at), ()) for at in (0, 1))
+        direction = test.attribute("direction")
+        counter, bound = self._counter(left, condition), self._values.number(*right)
+        if counter is None or bound is None:
+            counter, bound = self._counter(right, condition), self._values.number(*left)
+            direction = _TURNED.get(direction, direction)
+        if counter is None or bound is None:
+            return None
+        start = self._values.number(frame, loop.operand(0), counter)
+        step = self.step(frame.inside(loop, body_of(loop)), counter)
+        if start is None or step is None:
+            return None
+        count = iterations(start=start, step=step, bound=bound, direction=direction)
+        if count is None or not self._fits(loop, counter, start + step * count):
+            # The counter wraps in its integer width, if the loop ends at all; a wide one does not within these steps.
+            near = not self._fits(loop, counter, start + step * MOST_STEPS)
+            count = self._by_steps(frame, loop) if near else None
+        return count
+
+    def _fits(self, loop: Instruction, counter: tuple[int, ...], number: int) -> bool:
+        """True if the counter's integer type can hold this number."""
+        shape = element(loop.shape, counter)
+        if not isinstance(shape, Array) or shape.dtype not in DTYPES or shape.dtype == "pred":
+            return False
+        limits = np.iinfo(DTYPES[shape.dtype])
+        return int(limits.min) <= number <= int(limits.max)
+
+    def _by_steps(self, frame: CallContext, loop: Instruction) -> int | None:
+        """Count by running the loop on integers; carried elements are added as its condition needs them."""
+        starts: dict[tuple[int, ...], int] = {}
+        while len(starts) <= MOST_CARRIED:
+            try:
+                return self._run(frame, loop, starts)
+            except NeedsCarried as need:
+                start = self._values.number(frame, loop.operand(0), need.path)
+                if start is None:
+                    return None
+                starts[need.path] = start
+        return None
+
+    def _run(self, frame: CallContext, loop: Instruction, starts: dict[tuple[int, ...], int]) -> int | None:
+        condition, body = frame.inside(loop, condition_of(loop)), frame.inside(loop, body_of(loop))
+        carried = starts
+        seen: set[tuple[int, ...]] = set()
+        for count in range(MOST_STEPS):
+            values = self._values.at_step(loop, carried)
+            goes_on = values.number(condition, condition.computation.root)
+            if not goes_on:
+                return None if goes_on is None else count
+            after = {path: values.number(body, body.computation.root, path) for path in carried}
+            numbers = {path: number for path, number in after.items() if number is not None}
+            state = tuple(numbers.values())
+            if len(numbers) < len(after) or state in seen:  # data, or a loop that never ends
+                return None
+            seen.add(state)
+            carried = numbers
+        return None
+
+    def _counter(self, value: dataflow.Value, condition: CallContext) -> tuple[int, ...] | None:
+        """The path of the loop-carried element behind a value of the condition, if the body changes it."""
+        frame, item, path = find_computed(value)
+        return path if path and is_carry((frame, item, path), condition, path) else None
+
+    def step(self, body: CallContext, path: tuple[int, ...]) -> int | None:
+        """The constant that an iteration adds to the element at `path`; None for any other update."""
+        frame, after, _ = find_computed((body, body.computation.root, path))
+        if after.opcode not in ("add", "subtract"):
+            return None
+        left, right = ((frame, after.operand(at), ()) for at in (0, 1))
+        if is_carry(find_computed(left), body, path):
+            by = self._values.number(*right)
+            return by if by is None or after.opcode == "add" else -by
+        if after.opcode == "add" and is_carry(find_computed(right), body, path):
+            return self._values.number(*left)
+        return None
+
+
+def iterations(*, start: int, step: int, bound: int, direction: str) -> int | None:
+    """How often `counter DIRECTION bound` holds before it first fails; None where it never fails."""
+    holds = {
+        "LT": start < bound,
+        "LE": start <= bound,
+        "GT": start > bound,
+        "GE": start >= bound,
+        "EQ": start == bound,
+        "NE": start != bound,
+    }
+    if not holds.get(direction, False):
+        return 0 if direction in holds else None
+    if step == 0:
+        return None
+    if direction == "EQ":
+        return 1
+    distance = bound - start
+    if direction == "NE":
+        return distance // step if distance % step == 0 and distance // step > 0 else None
+    towards = step > 0 if direction in ("LT", "LE") else step < 0
+    if not towards:
+        return None
+    return -(-distance // step) if direction in ("LT", "GT") else distance // step + 1

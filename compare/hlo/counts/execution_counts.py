@@ -1,7 +1,7 @@
 """Count how often each device executes each collective, from ENTRY down through loops and branches."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from compare.hlo.collective import COLLECTIVE_KINDS, Loop
 from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.counts.integer_ops import MOST_ELEMENTS, NotUnderstood
-from compare.hlo.dataflow.call_context import ONE_CALL, CallContext, body_of, branches_of, condition_of
+from compare.hlo.dataflow.dataflow import ONE_CALL, CallContext, body_of, branches_of, condition_of
 from compare.hlo.text.instruction import Computation, Instruction
 from compare.hlo.text.module import Module
 
@@ -61,7 +61,7 @@ def count_executions(module: Module, values: Evaluator) -> list[Site]:
     """
     items = collective_instructions(module)
     visits: dict[Instruction, list[tuple[CallContext, _CallCount]]] = {}
-    wanted = _leading_to(module, items)
+    wanted = lines_leading_to(module, [item.index for item in items])
     for item in (module.at(at) for lines in wanted.values() for at in lines):
         item.check_attributes()
     module.check_calls()
@@ -112,20 +112,18 @@ def async_ends(module: Module) -> list[Instruction]:
     return [item for item in module.communication if item.opcode.endswith(_LATER)]
 
 
-def _leading_to(module: Module, items: list[Instruction]) -> dict[Computation, list[int]]:
-    """Computation -> the line numbers to visit in it: collectives, and calls that lead to one."""
-    calls = module.calls  # Read even where there is no collective: a computation that is missing could have one.
+def lines_leading_to(module: Module, starts: Iterable[int]) -> dict[Computation, list[int]]:
+    """Computation -> where the lines begin that are to be visited in it: the starts, and calls that lead to one."""
+    calls = module.calls  # Read even where there is no start: a computation that is missing could have one.
     wanted: dict[Computation, set[int]] = {}
-    todo = []
-    for item in items:
-        if item.computation not in wanted:
-            todo.append(item.computation)
-        wanted.setdefault(item.computation, set()).add(item.index)
+    todo = list(starts)
     while todo:
-        for caller in map(module.at, calls.get(todo.pop().name, ())):
-            if caller.computation not in wanted:
-                todo.append(caller.computation)
-            wanted.setdefault(caller.computation, set()).add(caller.index)
+        at = todo.pop()
+        computation = module.at(at).computation
+        if computation not in wanted:
+            wanted[computation] = set()
+            todo += calls.get(computation.name, ())
+        wanted[computation].add(at)
     return {computation: sorted(lines) for computation, lines in wanted.items()}
 
 

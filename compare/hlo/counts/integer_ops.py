@@ -146,13 +146,13 @@ def compare(item: Instruction, left: Value, right: Value) -> Value:
     return operation(left, right)
 
 
-def convert(item: Instruction, value: Value) -> Value:
+def _convert(item: Instruction, value: Value, lead: int) -> Value:
     dtype = DTYPES[array_of(item).dtype]
     converted: Value = value != 0 if dtype is np.bool_ else value.astype(dtype)
     return converted
 
 
-def bitcast_convert(item: Instruction, value: Value) -> Value:
+def _bitcast_convert(item: Instruction, value: Value, lead: int) -> Value:
     """The same bits read as another type of the same width."""
     dtype = np.dtype(DTYPES[array_of(item).dtype])
     if dtype.itemsize != value.dtype.itemsize or np.bool_ in (dtype, value.dtype):
@@ -160,7 +160,7 @@ def bitcast_convert(item: Instruction, value: Value) -> Value:
     return np.ascontiguousarray(value).view(dtype)
 
 
-def bitcast(item: Instruction, value: Value, lead: int) -> Value:
+def _bitcast(item: Instruction, value: Value, lead: int) -> Value:
     """The same elements in memory order, read under the new shape and layout."""
     source, target = item.operand(0).shape, array_of(item)
     if not isinstance(source, Array) or source.elements != target.elements:
@@ -180,7 +180,7 @@ def _major_to_minor(shape: Array) -> tuple[int, ...]:
     return tuple(range(len(shape.dims))) if shape.minor_to_major is None else tuple(reversed(shape.minor_to_major))
 
 
-def broadcast(item: Instruction, value: Value, lead: int) -> Value:
+def _broadcast(item: Instruction, value: Value, lead: int) -> Value:
     shape = array_of(item)
     dims = _ints(item.attribute("dimensions"))
     turned = [1] * len(shape.dims)
@@ -189,17 +189,33 @@ def broadcast(item: Instruction, value: Value, lead: int) -> Value:
     return np.broadcast_to(value.reshape(value.shape[:lead] + tuple(turned)), value.shape[:lead] + shape.dims)
 
 
-def transpose(item: Instruction, value: Value, lead: int) -> Value:
+def _transpose(item: Instruction, value: Value, lead: int) -> Value:
     dims = _ints(item.attribute("dimensions"))
     return value.transpose(tuple(range(lead)) + tuple(lead + dim for dim in dims))
 
 
-def slice_(item: Instruction, value: Value, lead: int) -> Value:
+def _slice(item: Instruction, value: Value, lead: int) -> Value:
     ranges = [_SLICE.fullmatch(part) for part in split_top(item.attribute("slice").strip("{}"))]
     if not all(ranges):
         raise item.error("cannot read the slice")
     cuts = tuple(slice(int(bounds[1]), int(bounds[2]), int(bounds[3] or 1)) for bounds in ranges if bounds)
     return value[(slice(None),) * lead + cuts]
+
+
+def _reshape(item: Instruction, value: Value, lead: int) -> Value:
+    return value.reshape(value.shape[:lead] + array_of(item).dims)
+
+
+MOVES: dict[str, Callable[[Instruction, Value, int], Value]] = {
+    "convert": _convert,
+    "bitcast": _bitcast,
+    "bitcast-convert": _bitcast_convert,
+    "reshape": _reshape,
+    "broadcast": _broadcast,
+    "transpose": _transpose,
+    "slice": _slice,
+}
+"""Operations of one operand that keep its elements."""
 
 
 def concatenate(item: Instruction, values: Sequence[Value], lead: int) -> Value:

@@ -3,49 +3,28 @@
 Its place are partition-id, replica-id and, of several slices, the number of its slice.
 """
 
-from compare.hlo.counts.integer_ops import BINARY, UNARY
-from compare.hlo.dataflow.call_context import CallContext
-from compare.hlo.dataflow.dataflow import Value, step_through
+from compare.hlo.counts.integer_ops import MOVES, OPERANDS
+from compare.hlo.dataflow.dataflow import CallContext, Value, step_through, walk
 from compare.hlo.text.instruction import Computation, Instruction
 
-_FOLLOWED = {
-    *BINARY,
-    *UNARY,
-    "compare",
-    "select",
-    "clamp",
-    "convert",
-    "bitcast",
-    "bitcast-convert",
-    "reshape",
-    "broadcast",
-    "transpose",
-    "slice",
-    "concatenate",
-    "dynamic-slice",
-    "constant",
-    "iota",
-}
+_FOLLOWED = {*OPERANDS, *MOVES, "concatenate", "dynamic-slice", "constant", "iota"}
 
 
 def depends_on_partition(index: Instruction) -> bool:
     """True if an index depends on the place of the device, and on no data."""
-    todo: list[Value] = [(first_call_context(index.computation), index, ())]
-    seen = set(todo)
     names_device = False
-    while todo:
-        value = todo.pop()
-        frame, item, _ = value
-        before = step_through(value)
+    for value in walk([(first_call_context(index.computation), index, ())], _made_of):
+        item = value[1]
         if item.opcode in ("partition-id", "replica-id") or item.target == "SliceId":
             names_device = True
-        elif before is None and item.opcode not in _FOLLOWED:
+        elif item.opcode not in _FOLLOWED and step_through(value) is None:
             return False
-        made_of = [(frame, operand, ()) for operand in item.operands] if before is None else before
-        fresh = [source for source in made_of if source not in seen]
-        seen.update(fresh)
-        todo += fresh
     return names_device
+
+
+def _made_of(value: Value) -> list[Value]:
+    before = step_through(value)
+    return [(value[0], operand, ()) for operand in value[1].operands] if before is None else before
 
 
 def first_call_context(computation: Computation) -> CallContext:

@@ -1,25 +1,97 @@
 """Dataflow, one instruction at a time: back to the inputs of a value, or on to its consumers.
 
 A value is (call context, instruction, path): the element at `path` of what the instruction makes; the empty path is all
-of it.  Steps go through tuples, fusions, calls, loop carries, branches, and the halves of asynchronous instructions.
+of it.  A call context is a computation together with the chain of calls that leads to it from ENTRY.  Steps go through
+tuples, fusions, calls, loop carries, branches, and the halves of asynchronous instructions.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
-from compare.hlo.dataflow.call_context import (
-    ONE_CALL,
-    CallContext,
-    body_of,
-    branch_operand,
-    branches_of,
-    condition_of,
-    runs_once,
-)
-from compare.hlo.text.instruction import Instruction
+from compare.hlo.text.instruction import Computation, Instruction
 from compare.hlo.text.shapes import Array
 
-Value = tuple[CallContext, Instruction, tuple[int, ...]]
 
+class CallContext:
+    """A computation and the chain of calls to it.  ENTRY has no call; a loop's body stands for all its iterations."""
+
+    __slots__ = ("_inner", "call", "computation", "depth", "forwards", "in_body", "outer")
+
+    def __init__(
+        self, computation: Computation, *, call: Instruction | None = None, outer: "CallContext | None" = None
+    ):
+        self.computation, self.call, self.outer = computation, call, outer
+        self.in_body = call is not None and call.opcode == "while" and computation is body_of(call)
+        self.depth: int = (outer.depth if outer else 0) + self.in_body
+        """How many loops are around it."""
+        self._inner: dict[tuple[Instruction, str], CallContext] = {}
+        self.forwards: dict[
+            tuple[Instruction, tuple[int, ...]], list[tuple[CallContext, Instruction, tuple[int, ...]]] | None
+        ] = {}
+        """Cache of `dataflow.step_through` for values of this context."""
+
+    def inside(self, call: Instruction, computation: Computation) -> "CallContext":
+        """The context of `computation` when `call`, an instruction of this one, calls it; the same object each time."""
+        key = (call, computation.name)
+        if key not in self._inner:
+            self._inner[key] = CallContext(computation, call=call, outer=self)
+        return self._inner[key]
+
+    @property
+    def chain(self) -> "list[CallContext]":
+        """From the outermost to this one."""
+        frames: list[CallContext] = []
+        frame: CallContext | None = self
+        while frame is not None:
+            frames.append(frame)
+            frame = frame.outer
+        return frames[::-1]
+
+
+def body_of(loop: Instruction) -> Computation:
+    return loop.computation.module.computation(loop.attribute("body").lstrip("%"), loop)
+
+
+def condition_of(loop: Instruction) -> Computation:
+    return loop.computation.module.computation(loop.attribute("condition").lstrip("%"), loop)
+
+
+def branches_of(choice: Instruction) -> list[Computation]:
+    """The branches of a conditional by index; of a predicated one, 0 is false and 1 is true."""
+    if "true_computation" in choice.attributes:
+        module = choice.computation.module
+        names = [choice.attribute(key).lstrip("%") for key in ("false_computation", "true_computation")]
+        return [module.computation(name, choice) for name in names]
+    return choice.callees
+
+
+def branch_operand(choice: Instruction, branch: int) -> Instruction:
+    """The operand that a conditional passes to a branch."""
+    # A conditional on a predicate passes the operand of the true branch first, and one on an index that of branch 0:
+    #   conditional(go, w, k), true_computation=yes, false_computation=no
+    first_is_true = "true_computation" in choice.attributes
+    return choice.operand(2 - branch if first_is_true else 1 + branch)
+
+
+ONE_CALL = {"fusion", "call", "async-start", "call-start", "fusion-start", "custom-call"}
+"""Opcodes whose computation takes the operands as its parameters and runs once."""
+
+
+def runs_once(item: Instruction) -> bool:
+    """True if its computation runs once, from its operands to its result (not a custom call's comparator)."""
+    if item.opcode not in ONE_CALL or not item.callees:
+        return False
+    # The comparator of `custom-call(w), custom_call_target="TopK", called_computations={greater}` has four parameters
+    # for one operand: it compares elements, and does not make the result.
+    return item.opcode != "custom-call" or item.callees[0].num_parameters == len(item.operand_names)
+
+
+Value = tuple[CallContext, Instruction, tuple[int, ...]]
+Step = Callable[[Value], Iterable[Value] | None]
+"""To the neighbours of a value; None is none."""
+
+# libtpu prefetches a part of a weight without an async wrapper; the new slice is in on-chip memory, S(1):
+#   slice-start.4 = ((bf16[64,1,2,1152,256]{…}), bf16[16,1,2,1152,256]{…S(1)}, s32[]{:S(2)}) slice-start(%param.5)
 SLICE_STARTS = ("slice-start", "dynamic-slice-start")
 """Their result tuple holds the operand, unchanged, and the new slice."""
 
@@ -104,6 +176,9 @@ def _of_start(frame: CallContext, item: Instruction, path: tuple[int, ...], resu
 def _asynchronous(value: Value) -> list[Value] | None:
     frame, item, path = value
     opcode = item.opcode
+    # The tuple of a copy begins with its result, where those of the other starts begin with their operands:
+    #   copy-start.1 = (bf16[16,1,4096]{…S(1)}, bf16[16,1,4096]{…}, u32[]{:S(2)}) copy-start(%param.13)
+    #   async-start.0 = ((f32[64,128]{1,0}), f32[16,128]{1,0}, u32[]) async-start(p), calls=async_rs
     if opcode == "copy-done":
         return [(frame, item.operand(0), (0, *path))]
     if opcode == "copy-start":
@@ -116,6 +191,8 @@ def _asynchronous(value: Value) -> list[Value] | None:
         return None if not path or path[0] == 1 else _of_start(frame, item, path, value)
     if opcode.endswith("-done"):
         start = item.operand(0)
+        # A permute's and a gather's start have (operand, result, contexts); an all-reduce's start has the result alone:
+        #   all-reduce-start.0 = f32[64,128]{1,0} all-reduce-start(p), channel_id=2
         inside = (1, *path) if start.opcode in ("all-gather-start", "collective-permute-start") else path
         return [(frame, start, inside if start.has(inside) else ())]
     return None
@@ -252,3 +329,44 @@ def _out(frame: CallContext, path: tuple[int, ...]) -> Iterator[Value]:
             yield outer, call, path
     else:
         yield outer, call, (1, *path) if call.opcode.endswith("-start") else path
+
+
+def levels(starts: Iterable[Value], step: Step, *, most: int | None = None) -> Iterator[list[Value]]:
+    """Breadth first, each value once: the starts, then what is one step further, and so on, up to about `most`."""
+    level = list(dict.fromkeys(starts))
+    seen = set(level)
+    while level and (most is None or len(seen) < most):
+        yield level
+        following = dict.fromkeys(neighbour for value in level for neighbour in step(value) or ())
+        level = [value for value in following if value not in seen]
+        seen.update(level)
+
+
+def walk(starts: Iterable[Value], step: Step) -> Iterator[Value]:
+    """The same without an end, value by value."""
+    return chain.from_iterable(levels(starts, step))
+
+
+def leads_to(start: Value, is_goal: Callable[[Value], bool], step: Step, known: dict[Value, bool]) -> bool:
+    """Whether a goal is among what `step` leads to from `start`.
+
+    Depth first, with a cache: a path found holds for all on it, a failed search for all that it visited.
+    """
+    came_from: dict[Value, Value | None] = {start: None}
+    todo = [start]
+    while todo:
+        value = todo.pop()
+        if known.get(value) or is_goal(value):
+            at: Value | None = value
+            while at is not None:
+                known[at] = True
+                at = came_from[at]
+            return True
+        if value in known:
+            continue
+        for neighbour in step(value) or ():
+            if neighbour not in came_from:
+                came_from[neighbour] = value
+                todo.append(neighbour)
+    known.update(dict.fromkeys(came_from, False))
+    return False

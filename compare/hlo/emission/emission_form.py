@@ -4,9 +4,10 @@ import re
 
 from compare.hlo.counts.execution_counts import Site
 from compare.hlo.counts.partition_index import depends_on_partition
-from compare.hlo.dataflow.call_context import CallContext
+from compare.hlo.dataflow.dataflow import CallContext
 from compare.hlo.devices.axes import Mesh
 from compare.hlo.devices.groups import Groups
+from compare.hlo.emission import megascale
 from compare.hlo.emission.megascale import is_megascale
 from compare.hlo.text.attributes import read_map
 from compare.hlo.text.instruction import Instruction
@@ -21,12 +22,20 @@ def form_of(item: Instruction, frame: CallContext | None, *, kind: str, pairs: G
     calls = [context.call for context in frame.chain if context.call] if frame else []
     if is_megascale(item):
         return "megascale"
+    # On tpu7x libtpu has the SparseCore run a collective as a call of its own:
+    #   call-start(%param.1, …), async_execution_thread="sparsecore", to_apply=%called_computation
     if any(call.attributes.get("async_execution_thread") == '"sparsecore"' for call in calls):
         return "sparsecore-call"
     if kind == "reduce-scatter" and item.opcode.startswith("all-reduce"):
         return "fused-reduce-scatter"
+    # No attribute marks the hops of a windowed einsum: they have the name of the matmul that they overlap, and make a
+    # ring.
+    #   collective-permute-start(%broadcast), channel_id=3, source_target_pairs={{0,3},{1,0},{2,1},{3,2},…},
+    #   metadata={op_name="jit(mlp)/dot_general" stack_frame_id=2}
     if kind == "collective-permute" and _is_matmul(item) and mesh.is_ring_step(pairs):
         return "windowed-einsum"
+    # A chain id or a name for asynchronous use alone is not enough; libtpu also runs synchronously
+    #   all-gather(%get-tuple-element.1766), …, frontend_attributes={async_collective_name="all-gather-start.2"}
     if starts_chain(item):
         return "async-fusion"
     if item.opcode.endswith("-start") or item.opcode == "send" or any(call.opcode.endswith("-start") for call in calls):
@@ -35,6 +44,7 @@ def form_of(item: Instruction, frame: CallContext | None, *, kind: str, pairs: G
 
 
 def _is_matmul(item: Instruction) -> bool:
+    # A user's own `jax.lax.ppermute` beside a matmul is no windowed einsum: `jit(f)/ppermute/dot_general`.
     return "ppermute" not in item.op_name and bool(_MATMUL.search(item.op_name))
 
 
@@ -50,6 +60,8 @@ def _keeps_a_part(item: Instruction) -> bool:
     callers = item.computation.callers
     if not any(caller.opcode == "fusion" for caller in callers):
         return False
+    # libtpu fuses an all-reduce with the slice that each device keeps of it, and names the computation for that:
+    #   fusion(%fusion.1), kind=kCustom, calls=%all-reduce-scatter
     return "all-reduce-scatter" in item.computation.name or _only_sliced(item)
 
 
@@ -60,6 +72,9 @@ def _only_sliced(item: Instruction) -> bool:
         now = todo.pop()
         for user in now.users:
             if user.opcode == "dynamic-slice" and user.operand(0) is now:
+                # A slice at an index from data keeps no device's own part; the compiler looks the own part up by the
+                # device:
+                #   piece = s32[1]{0} dynamic-slice(table, place), dynamic_slice_sizes={1}
                 if not any(map(depends_on_partition, user.operands[1:])):
                     return False
                 sliced = True
@@ -111,8 +126,35 @@ def find_chain_starts(sites: list[Site]) -> dict[Instruction, Instruction]:
         if item in begins:
             starts[chain] = item
         elif start := starts.get(chain) or ahead.get(chain):
+            # One gather stands in each fusion that starts it, carries it on or ends it, with the same
+            #   frontend_attributes={chain_id="0"}
             if any(caller.opcode == "fusion" for caller in item.computation.callers):
                 parts[item] = start
         elif "async_collective_fusion_config" in item.text or feeds(item, "AsyncCollectiveDone"):
             raise item.error("this part of an async collective has no start in the text")
     return parts
+
+
+REDUCERS = ("add", "maximum", "minimum", "multiply", "and", "or", "xor")
+"""Opcodes that join two parts, as XLA spells them."""
+_HANDED_ON = ("convert", "bitcast", "copy", "reduce-precision")
+
+
+def reducer_of(item: Instruction) -> str:
+    """The one opcode of its reduction that joins two parts; empty where it reduces nothing, or in an unknown way.
+
+    libtpu adds f8 up inside words of 32 bits, whose parts it shifts into place and joins again: that is `add`.
+    """
+    if megascale.is_megascale(item):
+        return megascale.reducer_of(item)
+    if not item.callees:
+        return ""
+    root = item.callees[0].root
+    while root.opcode in _HANDED_ON:
+        root = root.operand(0)
+    joins = {part.opcode for part in item.callees[0]}
+    # A sum of bf16 is computed wide, `c = f32[] add(a, b)` and `ROOT s = bf16[] convert(c)`; where f8 is added inside
+    # of words, with `e = u8[] bitcast-convert(d)`, the root joins words again, and not numbers.
+    if root.opcode in REDUCERS and not ("add" in joins and "bitcast-convert" in joins):
+        return root.opcode
+    return "add" if "add" in joins else ""

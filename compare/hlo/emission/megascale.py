@@ -8,8 +8,7 @@ put in another order.
 import re
 from collections.abc import Iterable
 
-from compare.hlo.devices.groups import Groups, read_pairs
-from compare.hlo.devices.numbering import SLICE_UNIT, DeviceNumbering, spread_ids
+from compare.hlo.devices.groups import SLICE_UNIT, DeviceNumbering, Groups, read_pairs, spread_ids
 from compare.hlo.text.attributes import read_map
 from compare.hlo.text.errors import MOST_DEVICES, HloError
 from compare.hlo.text.instruction import Instruction
@@ -23,6 +22,8 @@ KINDS = {
     "BROADCAST": "collective-broadcast",
 }
 REDUCERS = {"SUM": "add", "MAX": "maximum", "MIN": "minimum", "PRODUCT": "multiply"}
+# Of a gather: `_xla_megascale_target="{1,2}x{0:7}"`, slices 1 and 2 times devices 0 to 7; of a permute a list:
+#   _xla_megascale_target={{100000->200000},{200000->100000},…}
 _PRODUCT = re.compile(r"\{([\d,\s]+)\}x\{([\d,:\s]+)\}")
 _LIST = re.compile(r"\{(\d+(?:(?:,\d+)*|->\d+))\}")
 _WORD = re.compile(r"[0-9]{1,12}")
@@ -32,6 +33,8 @@ _PAIRS = "_xla_send_recv_source_target_pairs"
 
 def is_wire(item: Instruction) -> bool:
     """True for a send or receive between devices, false for one to the host."""
+    # A transfer between slices goes through the hosts, and is marked as if it went to one:
+    #   send(…), is_host_transfer=true, frontend_attributes={_xla_host_transfer_handler_name="xla_megascale_runtime",…
     marks = ("_xla_megascale_transfer_type", _PAIRS)
     return any(mark in item.text for mark in marks) or "is_host_transfer=true" not in item.text
 

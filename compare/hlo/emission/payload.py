@@ -34,6 +34,8 @@ The contract has its own table (`wire_factor`), on purpose: an error in one cann
 def carried_arrays(item: Instruction, kind: str, receive: Instruction | None) -> list[Array]:
     """The arrays of its payload: the results of an all-gather, the operands of any other kind."""
     shapes: list[Shape]
+    #   collective-permute(p0, p1, p2, p2), slice_sizes={{3}}        p1 is the buffer for what comes in, p2 offsets
+    #   ragged-all-to-all(p0, p1, p2, p2, p2, p2)                    p1 is that buffer, p2 offsets and sizes
     if kind == "all-gather":
         shapes = [_result(item if receive is None else receive)]
     elif item.opcode == "send" or kind == "ragged-all-to-all" or _IN_PLACE in item.attributes:
@@ -83,6 +85,7 @@ def _result(item: Instruction) -> Shape:
     shape = item.shape
     if item.opcode == "all-gather":
         return shape
+    # `(f32[16], f32[64], u32[], u32[]) all-gather-start(p0)`: operand, result, contexts.
     at = 0 if item.opcode == "recv" else 1
     if isinstance(shape, Array) or len(shape) <= at:
         raise item.error(f"{item.opcode} without the tuple of its buffers")

@@ -7,12 +7,10 @@ from functools import cached_property
 from itertools import takewhile
 
 from compare.hlo.counts.execution_counts import Site, is_collective
-from compare.hlo.dataflow.call_context import CallContext
-from compare.hlo.dataflow.dataflow import Value, consumers_of, inputs_of, step_through
+from compare.hlo.dataflow.dataflow import CallContext, Value, consumers_of, inputs_of, leads_to, step_through, walk
 from compare.hlo.emission import megascale
 from compare.hlo.emission.emission_form import kind_of
-from compare.hlo.provenance.layout_passthrough import count_hops, moves_data, trace_sources, zero_elsewhere
-from compare.hlo.provenance.loop_control import LoopControl
+from compare.hlo.provenance.layout_passthrough import LoopControl, count_hops, moves_data, trace_sources, zero_elsewhere
 from compare.hlo.provenance.result_use import PRODUCTS, ResultUse
 from compare.hlo.provenance.scope_recovery import ScopeRecovery, trace_scope
 from compare.hlo.text.instruction import Instruction
@@ -90,10 +88,17 @@ class Provenance:
         frame = self.frames(site)[0]
         value: Value = (frame, site.item, ())
         made_from = [(frame, operand, ()) for operand in site.item.operands]
+        # An all-reduce is wanted by the matmul whose parts it adds, a gather of weights by the matmul that reads them:
+        # a sum takes the nearest name before it, `jit(f)/loss/dot`, and a gather the nearest after it,
+        # `jit(f)/update/mul`.
         moves = kind not in ("all-reduce", "reduce-scatter")
+        # A fused reduce-scatter has no name of its own inside of its fusion; the fusion has it:
+        #   fusion(%fusion.1), …, calls=%all-reduce-scatter, metadata={op_name="jit(mlp)/dot_general" …}
         path = next(filter(None, map(self._metadata.path, self._wrapped(site))), None)
         stack = next(filter(None, map(self._metadata.stack, self._wrapped(site))), ())
         has = [self._own(site) is not None or scope == "?", path is not None, bool(stack)]
+        # A barrier of the compiler reduces a constant, `b = u32[1]{0} broadcast(o), dimensions={}`; who uses its result
+        # next did not ask for it.
         if path is None and self.from_parameters(site):  # else it is the compiler's, and has no name
             line = stack[0].place if stack else None
             path = self._recovery.path(value, made_from, line=line, consumers_first=moves)
@@ -158,6 +163,7 @@ class Provenance:
         """The collective, then the fusions and calls around it, up to a loop or branch."""
         yield site.item
         for frame in reversed(self.frames(site)[0].chain):
+            # The name of a loop, `jit(decode)/while`, is that of all that it runs.
             if frame.call is None or frame.call.opcode in ("while", "conditional"):
                 return
             yield frame.call
@@ -195,36 +201,16 @@ class Provenance:
         return any(map(self._reached, values)) and not any(map(self._reached_from_others, values))
 
     def _reached(self, start: Value) -> bool:
-        return self._reached_from(start, self._from_parameters, besides=frozenset())
+        """Whether an ENTRY parameter reaches a value."""
+        return leads_to(start, _is_argument, self._made_of, self._from_parameters)
 
     def _reached_from_others(self, start: Value) -> bool:
-        return self._reached_from(start, self._from_others, besides=self._weights)
+        """Whether an ENTRY parameter that is no weight does."""
 
-    def _reached_from(self, start: Value, known: dict[Value, bool], *, besides: frozenset[int]) -> bool:
-        """Whether an ENTRY parameter that is not one of `besides` reaches a value.
+        def is_other(value: Value) -> bool:
+            return _is_argument(value) and value[1].integer("") not in self._weights
 
-        Depth first, with a cache: a path found holds for all on it, a failed search for all it visited.
-        """
-        came_from: dict[Value, Value | None] = {start: None}
-        todo = [start]
-        while todo:
-            value = todo.pop()
-            frame, item, _ = value
-            is_entry = item.opcode == "parameter" and frame.call is None and frame.computation.is_entry
-            if known.get(value) or (is_entry and item.integer("") not in besides):
-                at: Value | None = value
-                while at is not None:
-                    known[at] = True
-                    at = came_from[at]
-                return True
-            if value in known:
-                continue
-            for before in self._made_of(value):
-                if before not in came_from:
-                    came_from[before] = value
-                    todo.append(before)
-        known.update(dict.fromkeys(came_from, False))
-        return False
+        return leads_to(start, is_other, self._made_of, self._from_others)
 
     def _is_own(self, value: Value) -> bool:
         """True if it depends on a program argument; in an uncalled computation, on anything."""
@@ -256,6 +242,8 @@ class Provenance:
 
     def _row_of(self, item: Instruction) -> Instruction:
         """The row of an instruction; of an asynchronous end, the row of its start."""
+        # `ROOT end = f32[32]{0} custom-call(q3, b3, ag3), custom_call_target="AsyncCollectiveDone"`: its third operand
+        # repeats the gather that the chain began.
         if item.target == "AsyncCollectiveDone":
             item = next((operand for operand in item.operands if operand in self._parts), item)
         return self._parts.get(item, item)
@@ -306,26 +294,11 @@ class Provenance:
         return zero_elsewhere((self.frames(site)[0], site.item.operand(number), ()))
 
     def _feeds(self, start: Value, scope: str, instruction: Instruction) -> bool:
-        """Depth first, like `_reached`, forwards."""
+        def step(value: Value) -> Iterator[Value]:
+            return (after for after in self._used_by(value) if self._goes_on(after, scope, instruction))
+
         known = self._into_products.setdefault(scope, {})
-        came_from: dict[Value, Value | None] = {start: None}
-        todo = [start]
-        while todo:
-            value = todo.pop()
-            if known.get(value) or value[1].opcode in PRODUCTS:
-                at: Value | None = value
-                while at is not None:
-                    known[at] = True
-                    at = came_from[at]
-                return True
-            if value in known:
-                continue
-            for after in self._used_by(value):
-                if after not in came_from and self._goes_on(after, scope, instruction):
-                    came_from[after] = value
-                    todo.append(after)
-        known.update(dict.fromkeys(came_from, False))
-        return False
+        return leads_to(start, lambda value: value[1].opcode in PRODUCTS, step, known)
 
     def _goes_on(self, value: Value, scope: str, instruction: Instruction) -> bool:
         """Past no collective but the rest of its own, and to no product but those of the scope."""
@@ -349,23 +322,23 @@ class Provenance:
         Of a permute, other permutes may be: it hands on what those brought.
         """
         is_hop = kind_of(site.item) == "collective-permute"
-        todo: list[Value] = [(frame, operand, ()) for frame in self.frames(site) for operand in site.item.operands]
-        seen = set(todo)
-        reached: set[Instruction] = set()
-        while todo:
-            value = todo.pop()
+
+        def step(value: Value) -> list[Value]:
             item = value[1]
             if is_collective(item):
                 made_by = self._row_of(item)
-                reached |= {made_by} & scatters
                 if made_by in scatters or not is_hop or kind_of(made_by) != "collective-permute":
-                    continue
-            if item.opcode in PRODUCTS:
-                continue
-            fresh = [source for source in self._made_of(value) if source not in seen]
-            seen.update(fresh)
-            todo += fresh
+                    return []
+            return [] if item.opcode in PRODUCTS else self._made_of(value)
+
+        starts: list[Value] = [(frame, operand, ()) for frame in self.frames(site) for operand in site.item.operands]
+        reached = {self._row_of(item) for _, item, _ in walk(starts, step) if is_collective(item)} & scatters
         return tuple(item.name for item in sorted(reached, key=lambda source: source.index))
+
+
+def _is_argument(value: Value) -> bool:
+    frame, item, _ = value
+    return item.opcode == "parameter" and frame.call is None and frame.computation.is_entry
 
 
 def _result_path(item: Instruction, number: int) -> tuple[int, ...]:

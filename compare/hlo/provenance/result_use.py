@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from compare.hlo.counts.execution_counts import is_collective
-from compare.hlo.dataflow.dataflow import Value
-from compare.hlo.emission.reducer import reducer_of
+from compare.hlo.dataflow.dataflow import Value, levels
+from compare.hlo.emission.emission_form import reducer_of
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.metadata import SourceMetadata
 from compare.hlo.text.shapes import Array
@@ -58,6 +58,8 @@ class ResultUse:
         for level in self._levels(starts, through=_SAME_NUMBERS):
             for _, item, _ in level:
                 is_sum = item.opcode == "add" and _elements(item.shape, ()) * parts in sizes
+                # What a hop brings is added to the next partial sum in the scope of that sum; in another scope an
+                # addition is the residual, `add(s, p)` in `norm`, of which the permute moves a part.
                 if is_sum and not self._is_outside(item, scope):
                     return True
         return False
@@ -78,17 +80,13 @@ class ResultUse:
     def _levels(self, starts: list[Value], *, through: Collection[str] = ()) -> Iterator[list[Value]]:
         """Breadth first, past no product and no collective but the rest of its own; through these opcodes alone."""
         own = {self._row_of(item) for _, item, _ in starts}
-        seen, level = set(starts), starts
-        while level and len(seen) < MOST_VALUES:
-            yield level
-            level = [
-                after
-                for value in level
-                for after in self._used_by(value)
-                if self._goes_on(after[1], own) and (not through or after[1].opcode in through)
-            ]
-            level = [value for value in dict.fromkeys(level) if value not in seen]
-            seen.update(level)
+
+        def step(value: Value) -> Iterator[Value]:
+            for after in self._used_by(value):
+                if self._goes_on(after[1], own) and (not through or after[1].opcode in through):
+                    yield after
+
+        return levels(starts, step, most=MOST_VALUES)
 
     def _goes_on(self, item: Instruction, own: set[Instruction]) -> bool:
         if is_collective(item):
@@ -100,6 +98,8 @@ def _adds(item: Instruction) -> bool:
     """Whether it adds parts up: a reduction, or an addition of two slices."""
     if item.opcode == "reduce":
         return reducer_of(item) == "add"
+    # Where XLA takes the parts apart, their sum is of slices: `add(q0, q1)`, `q0 = f32[1,8,8]{2,1,0} slice(g)`.  An
+    # addition of one slice and something else is a residual.
     return item.opcode == "add" and all(_is_slice(operand) for operand in item.operands)
 
 

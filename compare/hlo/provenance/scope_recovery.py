@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from compare.hlo.dataflow.call_context import CallContext
-from compare.hlo.dataflow.dataflow import Value
+from compare.hlo.dataflow.dataflow import CallContext, Value, levels
 from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.metadata import Frame, SourceMetadata
 
@@ -45,6 +44,8 @@ class ScopeRecovery:
         for accepted in (wanted & present, present):
             if not accepted:
                 continue
+            # Producers first, also where a consumer is nearer: what is summed or gathered after `layer.attention.qkv`
+            # is of that part, though `layer.mlp.down` reads it next.
             scope = self._search(made_from, self._back, accepted, loops=loops) or self._search(
                 self._on(value), self._on, accepted, loops=loops
             )
@@ -90,34 +91,29 @@ class ScopeRecovery:
     ) -> str | None:
         """Breadth first, inside these loops; within a level in text order."""
         dead_ends = self._dead_ends.setdefault((step, accepted, loops), set())
-        level = [value for value in begin if value not in dead_ends and _is_inside(value, loops)]
-        seen = set(level)
-        while level:
+
+        def goes_on(values: Iterable[Value]) -> list[Value]:
+            return [value for value in values if value not in dead_ends and _is_inside(value, loops)]
+
+        seen: set[Value] = set()
+        for level in levels(goes_on(begin), lambda value: goes_on(step(value))):
+            seen.update(level)
             named = [value for value in level if (item := trace_scope(value)) and self._sources.scope(item) in accepted]
+            # XLA merges equal constants and device numbers of all scopes, and leaves one of their names:
+            #   place = u32[] partition-id(), metadata={op_name="jit(f)/layer.attention.qkv/neg"}
             for value in sorted(named, key=lambda value: value[1].index):
                 if step is self._on or self._is_own(value):
                     return self._sources.scope(value[1])
-            following: list[Value] = []
-            for value in level:
-                for neighbour in step(value):
-                    if neighbour not in seen and neighbour not in dead_ends and _is_inside(neighbour, loops):
-                        seen.add(neighbour)
-                        following.append(neighbour)
-            level = following
         dead_ends |= seen
         return None
 
 
 def _first(begin: Iterable[Value], step: _Step, lookup: _Lookup[_Found]) -> _Found | None:
     """The result of `lookup` for the nearest instruction; on one level for the first in text order."""
-    level = list(begin)
-    seen = set(level)
-    while level and len(seen) < NEAR:
+    for level in levels(begin, step, most=NEAR):
         for item in sorted({item for _, item, _ in level}, key=lambda item: item.index):
             if found := lookup(item):
                 return found
-        level = [neighbour for value in level for neighbour in step(value) if neighbour not in seen]
-        seen.update(level)
     return None
 
 
@@ -148,6 +144,8 @@ def trace_scope(value: Value) -> Instruction | None:
     A fusion of several results, or one that hands a value on, has the scope of one of them: its instructions decide.
     """
     _, item, path = value
+    #   f = (f32[8], f32[8]) fusion(lost, w), kind=kLoop, calls=carries
+    # The fusion is named after `n`, which it computes from w, and hands `lost` on as its first result.
     if item.opcode == "fusion" and item.callees and (path or item.callees[0].root.opcode in ("tuple", "parameter")):
         return None
     return item

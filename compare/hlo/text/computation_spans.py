@@ -13,6 +13,7 @@ from compare.hlo.text.attributes import read_attributes, unreadable_part
 from compare.hlo.text.errors import COMPILED, HloError
 
 _COMPUTATION = re.compile(r"\s*(ENTRY\s+)?%?([\w.\-]+)\s*(?:\(.*\)\s*->.*)?\{\s*(?://.*)?$")
+# A computation that runs on another core ends with its thread: `}, execution_thread="sparsecore"`.
 _CLOSE = re.compile(r"\s*\}(?:,[\s\w.=\"{},/\-]*)?\s*(?://.*)?$")
 _ROW = re.compile(r"\s*\d+ [\"{]")
 """A row of a source table; the tables are before the first computation."""

@@ -165,6 +165,8 @@ class Instruction:
         if self.opcode in _WITHOUT_OPERANDS:
             return []
         arguments = self.arguments
+        # Operands are written with or without their shapes and `%`: `all-reduce(bf16[8,128]{1,0} %fusion.1)`,
+        # `all-reduce(p)`. Shapes hold commas and no `%`.
         if "%" in arguments:
             return _SIGIL.findall(arguments)
         return [part.split()[-1] for part in split_top(arguments)] if arguments else []

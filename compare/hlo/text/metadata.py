@@ -11,10 +11,16 @@ from compare.hlo.text.instruction import OP_NAME, Instruction
 from compare.hlo.text.module import Module
 from meshes.scopes import SCOPES
 
+# torch_xla numbers a scope, JAX wraps it in what transformed it, XLA joins the names of merged instructions:
+#   op_name="layer.attention.core.25/aten__le;layer.attention.core.25/aten__add.6/aten__add"
+#   op_name="jit(f)/transpose(jvp(layer.attention.core))/while/body"
 _SCOPE = re.compile(rf"(?:^|[/(;])({'|'.join(map(re.escape, SCOPES))})(?:\.\d+)?(?=$|[/);])")
 _FRAME_ID = re.compile(r"stack_frame_id=([0-9]{1,9})\b")
 _FILE = re.compile(r'source_file="([^"\\]*+(?:\\.[^"\\]*+)*+)"')
 _LINE = re.compile(r"source_line=(\d+)")
+# XLA's FileNames table has every frame of the Python stack, also those of the framework and of the interpreter:
+#   3 "<frozen runpy>"
+#   4 "torch/nn/modules/module.py"
 _INSTALLED = re.compile(
     r"(?:^|/)(?:site-packages|dist-packages)/|^<|(?:^|/)lib/python3[\d.]*/"
     r"|^(?:jax|jaxlib|flax|torch|torch_xla|torchax|numpy|optax|orbax|functorch)/"
@@ -37,6 +43,10 @@ def scope_in(op_name: str, wanted: frozenset[str] = frozenset()) -> str | None:
 
     Where XLA merges instructions it joins their paths with `;`: of several the last that is `wanted`, else the last.
     """
+    # Scopes nest, `jit(f)/pipeline.shift/while/body/layer.mlp.up/dot_general`: the last one is the innermost.  Joined
+    # names are in no order that tells which is meant; libtpu names an all-to-all of tpu7x after the combine and a
+    # constraint:
+    #   jit(f)/layer.moe.combine/sharding_constraint;jit(f)/layer.moe.experts/sharding_constraint
     scopes = [words[-1] for path in op_name.split(";") if (words := _SCOPE.findall(path))]
     return next((scope for scope in reversed(scopes) if scope in wanted), scopes[-1] if scopes else None)
 
@@ -172,6 +182,9 @@ class SourceMetadata:
         return self._scopes[key]
 
     def _counted(self, item: Instruction, wanted: frozenset[str] = frozenset()) -> str | None:
+        # A parameter has its argument's name for an op_name, and so has a copy of it: a parameter `head` is not in
+        # scope `head`.
+        #   copy(p), metadata={op_name="head"}
         if item.op_name in self._arguments:
             return None
         scope = self._names.scope_in(item.op_name, wanted)
@@ -205,6 +218,8 @@ class SourceMetadata:
         """The frames of the user's own files, innermost first; what one of an installed file calls is not told."""
         file, line = _FILE.search(item.text), _LINE.search(item.text)
         called_from = self._called_from(_frame_of(item))
+        # Texts have a file and line, a stack, or both.  Where both differ, the file and line are one more, inner frame:
+        #   source_file="torch/functional.py" source_line=5 stack_frame_id=4
         if file and line and (not called_from or called_from[0].place != f"{file[1]}:{line[1]}"):
             called_from = (Frame(file[1], line[1]), *called_from)
         return tuple(frame for frame in called_from if self._names.is_users(frame.file))
@@ -239,6 +254,8 @@ class SourceMetadata:
     @cached_property
     def _parent_shift(self) -> int:
         """1 where the text prints a parent frame's number plus one, as XLA does; 0 where it prints the number."""
+        # XLA prints the number of every parent plus one, so that its outermost frame seems to be its own parent:
+        #   1 {file_location_id=1 parent_frame_id=1}
         return 0 if any("parent_frame_id=0" in text for text in self._tables.get("StackFrames", {}).values()) else 1
 
 

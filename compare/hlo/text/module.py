@@ -88,6 +88,7 @@ class Module:
                 line = self.line_text(at)
                 quotes = {at: _Quotes(line)}
             is_header = owner is None and at + len(quotes[at].line) in self._begins
+            # An op_name may hold what looks like an instruction: `metadata={op_name="%x = f32[8] all-reduce(%v)"}`.
             if is_header or quotes[at].cover(column - 1):
                 continue
             if owner is None or not owner.at(at).operands_begin_at(column):
@@ -173,6 +174,8 @@ class Module:
     @cached_property
     def aliased_parameters(self) -> frozenset[int]:
         """The ENTRY parameters that an output aliases (`input_output_alias`): in a decoder, the caches."""
+        # `input_output_alias={ {1}: (12, {}, may-alias), {2}: (13, {}, may-alias) }`: results 1 and 2 take over the
+        # memory of parameters 12 and 13, which are `cache.k` and `cache.v` in the decode step of docs/example-run.
         aliases = split_top(self.header.get("input_output_alias", "").strip().removeprefix("{").removesuffix("}"))
         return frozenset(int(match[1]) for alias in aliases if (match := _ALIAS.search(alias)))
 

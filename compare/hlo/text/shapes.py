@@ -18,6 +18,8 @@ BITS = {
 """Bits of one element; a predicate takes a byte."""
 
 MOST_NESTED = 50
+# TPU layouts go on behind the order of the dims with tiles and the memory space, which no count of bytes needs:
+#   bf16[1,2,1,4096]{3,1,2,0:T(2,128)(2,1)S(1)}
 _ARRAY = re.compile(r"([a-z]\w*)\[([^\]]*)\](?:\{([0-9,]*)[^}]*\})?")
 _COMMENT = re.compile(r"/\*.*?(?:\*/|$)")
 _DIM = re.compile(r" *(?:<=)?([0-9]{1,19}) *")

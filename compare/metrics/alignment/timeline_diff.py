@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from compare.metrics.alignment.unmatched_intervals import LEFT, RIGHT, WORDS, find_unmatched
+from compare.metrics.alignment.align import LEFT, RIGHT, WORDS, find_unmatched
 from compare.metrics.verdicts import UNKNOWN_VERDICT, verdict_shares
 from compare.report.model.codec import decode, encode
 from compare.report.model.program import CollectiveRow

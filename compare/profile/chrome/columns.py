@@ -134,9 +134,6 @@ class Columns:
 
     def _threads_of(self, events: list[Event]) -> NDArray[np.int32]:
         """Events of one thread mostly follow each other."""
-        if len({event.tid for event in events}) == len({event.pid for event in events}) == 1:
-            key = events[0].pid, events[0].tid
-            return np.full(len(events), self._threads.setdefault(key, len(self._threads)), np.int32)
         process, thread = _whole([event.pid for event in events]), _whole([event.tid for event in events])
         begins = np.flatnonzero(np.append(True, (np.diff(process) != 0) | (np.diff(thread) != 0))[: len(events)])
         keys = zip(process[begins].tolist(), thread[begins].tolist(), strict=True)

@@ -25,6 +25,7 @@ OWN_KEY = "wirediff"
 """In the trace's `metadata`: what `compare.export` says of a trace that it writes."""
 _CPU_DEVICE = "/device:CPU:"
 _DEVICE = re.compile(r"/device:[A-Z]+:\d+$")
+# `StepMarker`, `$core.py:331 step`, `$/vllm/v1/engine/core.py:402 step`: a name of many, with no number in it.
 _STEP_NAMES = re.compile(r"\$\S*core\.py:\d+ step|StepMarker")
 """Marks of steps on a host that bear no number: vLLM's frame of Python, torch_xla's mark."""
 _MODULE = re.compile(r"(?:p?jit|pmap|SyncTensorsGraph)[\w.<>]*(?:\(\d+\))?")
@@ -130,6 +131,8 @@ class _Trace:
             rows = np.flatnonzero((self.process == process) & ~np.isnan(offset))
             between = shown[rows] - offset[rows]
             middle = np.sort(between)[between.size // 2]
+            # The median, because a single operation with an offset of another clock, 0.9 ms away, must not move the
+            # others.
             near = np.abs(between - middle) <= _CLOCKS_NS
             shift = round(float(between[near].max()), 3)
             chosen = near & (np.abs(between - shift) > _FINE_NS)
@@ -148,6 +151,8 @@ def _shown_bytes(kind: Kind) -> float:
     category = kind.hlo_category.lower()
     if not _COLLECTIVE.fullmatch(category):
         return np.nan
+    # `shape_with_layout` is the result's: the payload of an all-reduce, and a part of a reduce-scatter's, which takes
+    # `bytes_accessed`.  Of an `all-reduce fusion` neither is the collective's alone.
     of_shape = _shape_bytes(kind.shape) if _SHAPED.fullmatch(category) else np.nan
     return kind.bytes_accessed if np.isnan(of_shape) else of_shape
 

@@ -2,9 +2,11 @@
 
 An asynchronous communication can be on the line of asynchronous operations, from its start to its done; a start and a
 done on the device's main line; and on the line of another core that does the work.  The best one is chosen, the others
-are parts of it.
+are parts of it.  Where no program links a call of another core to that core's communication, they are matched by time:
+the device's own line shows the call, from start to done, but not what is called; the other core's line shows that.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +14,8 @@ from numpy.typing import NDArray
 
 from compare.timeline.arrays import Ints, Mask, Times
 from compare.timeline.intervals import Union
+
+UNKNOWN = "?"
 
 WHOLE, START, DONE, INSIDE, BETWEEN = range(5)
 """The part of its communication that an event shows.  `inside`: another core's work for it.  `between`: neither end."""
@@ -45,6 +49,8 @@ def match_halves(parts: CommunicationEvents) -> Communications:
     """Prefer the line of asynchronous operations, then a pair of start and done, then another core's work."""
     ends = parts.ends.copy()
     start, done = parts.half == START, parts.half == DONE
+    # XLA's `Async XLA Ops` has one event from start to done; on `XLA Ops` the same communication is a short start and a
+    # short done.
     chosen = parts.own_line & (start | (parts.half == WHOLE))
     unfinished = unbegun = np.zeros(chosen.size, np.bool_)
     for own_line in (True, False):
@@ -88,6 +94,8 @@ def _paired(parts: CommunicationEvents, start: Mask, done: Mask) -> _Pairs:
     wide = 2 * order.size + 2
     early = np.maximum(np.maximum.accumulate(ended - begun + group * wide) - group * wide, 0)
     key = group * wide
+    #   start 0, done 2, done 8, start 10, done 12      the done at 8 is of a start that was lost
+    # Counting all dones would pair the start at 10 with it.
     late = done[order] & (early == np.where(np.diff(group, prepend=-1), 0, np.roll(early, 1)))
     starts, dones = order[start[order]], order[late]
     start_keys, done_keys = (key + begun)[start[order]], (key + ended - early)[late]
@@ -133,3 +141,57 @@ def _merged(parts: CommunicationEvents, ends: Times, events: Mask) -> tuple[Mask
     first[order[heads]] = True
     ends[order[heads]] = np.maximum.reduceat(ends[order], heads)
     return first, ends
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreEvents:
+    """Calls, or communications of other cores."""
+
+    event: Ints
+    """Index of the event."""
+    device: Ints
+    kind: Sequence[str]
+    """`?` for a call of unknown kind."""
+    starts: Times
+    ends: Times
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedCalls:
+    """Event indices of calls, and of the communication that each requested."""
+
+    calls: Ints
+    works: Ints
+
+
+def match_calls(calls: CoreEvents, works: CoreEvents) -> MatchedCalls:
+    """Match each of the other core's communications with the first open call of its kind on its device."""
+    matches: list[tuple[int, int]] = []
+    waiting = _in_order(calls)
+    taken: set[int] = set()
+    first = 0
+    for work in _in_order(works):
+        while first < len(waiting) and _over(calls, waiting[first], works, work):
+            first += 1
+        for call in waiting[first:]:
+            if calls.device[call] > works.device[work] or calls.starts[call] >= works.ends[work]:
+                break
+            fits = calls.kind[call] in (UNKNOWN, works.kind[work]) and calls.ends[call] > works.starts[work]
+            if fits and call not in taken:
+                taken.add(call)
+                matches.append((int(calls.event[call]), int(works.event[work])))
+                break
+    pairs = np.array(matches, np.int64).reshape(-1, 2)
+    return MatchedCalls(pairs[:, 0], pairs[:, 1])
+
+
+def _in_order(seen: CoreEvents) -> list[int]:
+    order: list[int] = np.lexsort((seen.starts, seen.device)).tolist()
+    return order
+
+
+def _over(calls: CoreEvents, call: int, works: CoreEvents, work: int) -> bool:
+    """Whether a call ended before this work, and so before all later work."""
+    if calls.device[call] != works.device[work]:
+        return bool(calls.device[call] < works.device[work])
+    return bool(calls.ends[call] <= works.starts[work])

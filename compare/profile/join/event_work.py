@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from compare.hlo.collective import Collective
-from compare.hlo.collectives.event_names import clone_of
+from compare.hlo.collectives.event_names import original_of
 from compare.hlo.counts.partition_index import first_call_context
 from compare.hlo.provenance.provenance import Provenance
 from compare.hlo.text.errors import HloError
@@ -78,8 +78,7 @@ def _work_on_networks(timeline: Timeline, rows: Sequence[Collective], plan: Plan
 def _find(module: Module, names: Mapping[int, str]) -> dict[int, Instruction]:
     """The instruction of each name, or the one that it was cloned from."""
     known = {item.name: item for part in module.computations.values() for item in part}
-    found = {code: known.get(name) or known.get(clone_of(name, known.keys()) or "") for code, name in names.items()}
-    return {code: item for code, item in found.items() if item is not None}
+    return {code: known[original] for code, name in names.items() if (original := original_of(name, known))}
 
 
 class _Counts:

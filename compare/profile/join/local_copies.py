@@ -21,6 +21,9 @@ _OF_HOST = re.compile(r"host (?:send|recv)(?:-done)?|infeed|outfeed")
 _ARRAY = re.compile(r"\b[a-z]\w*\[[^\]]*\](\{[^}]*\})?")
 _SPACE = re.compile(r"S\((\d+)\)")
 
+#   %copy-start.1 = (f32[1000]{0:T(1024)}, f32[1000]{0:T(1024)S(5)}, u32[]{:S(2)}) copy-start(…)      from the host
+# S(1) is where libtpu prefetches to, `copy-start.1 = (bf16[16,1,4096]{2,0,1:T(8,128)(2,1)S(1)}, …)`; S(2) is of context
+# words, and S(6) of scalars such as `bitcast-convert.135 = s32[]{:T(128)S(6)}`.
 _MEMORIES = {0: "HBM", 1: "on-chip memory", 5: "host", 6: "scalar memory"}
 """Memory spaces of a TPU, as libtpu writes them in layouts, `S(5)`."""
 TO_HOST, FROM_HOST = "HBM → host", "host → HBM"
@@ -98,7 +101,10 @@ def _route(opcode: str, text: str, name: str) -> str:
     result, operands = _split(opcode, text)
     spaces = result if opcode.endswith("-start") else operands
     if opcode.startswith("copy"):
+        # copy-start has (result, source, context), all the others ((operands), result, context).
         return _words(spaces[1], spaces[0]) if len(spaces) > 2 else ""
+    #   %dynamic-update-slice-start.1 = ((HOST, f32[8]{0}, s32[]), HOST, u32[]) async-start(HOST %buffer, … %new, …)
+    # HOST, the buffer, is in the host's memory before and after; what moves there is %new.
     is_update = name.startswith("dynamic-update-slice")
     return _words(spaces[1 if is_update else 0], spaces[-2]) if len(spaces) > 2 else ""
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from compare.hlo.collective import COLLECTIVE_KINDS
-from compare.hlo.collectives.event_names import clone_of
+from compare.hlo.collectives.event_names import original_of
 from compare.hlo.collectives.single_line import Line, read_line
 from compare.hlo.devices.axes import Mesh
 from compare.hlo.devices.groups import Groups
@@ -25,6 +25,7 @@ _CATEGORY = re.compile(rf"({'|'.join(COLLECTIVE_KINDS)}|all-reduce-scatter)(-sta
 _TELLING = re.compile(
     rf"{'|'.join(COLLECTIVE_KINDS)}|async-collective|-(?:start|done|update)\(| (?:while|conditional|call|send|recv)\("
 )
+# Where a loop or a tuple is between, a done's operand is one of these, and only its name leads to its start.
 _HANDS_ON = re.compile(r"get-tuple-element|param|tuple|bitcast|copy|opt-barrier")
 CONTAINERS = ("while", "conditional", "call")
 _ENCLOSING = re.compile(rf"(?:{'|'.join(CONTAINERS)})(?:\.[\w\-]+)*")
@@ -82,6 +83,8 @@ def identify_operation(signs: ProfileFields, program: ProfileProgram | None, mes
     operation = _in_program(signs, program) if program is not None else None
     if operation is not None:
         return operation
+    #   %slice-start.3 = (…) async-start(s8[9000]{0:T(1024)} %p), calls=%async_computation
+    # By its line this would be a call of unknown content; its name tells that it copies.
     moves = local_copy_of(signs.hlo_op, signs.text, signs.category)
     if moves is not None:
         operation = Operation(copies=True, moves=moves)
@@ -92,12 +95,10 @@ def identify_operation(signs: ProfileFields, program: ProfileProgram | None, mes
 
 def _in_program(signs: ProfileFields, program: ProfileProgram) -> Operation | None:
     """By the instruction of this name, or the one that it was cloned from."""
-    name = signs.hlo_op
-    if name not in program.instructions:
-        clone = clone_of(name, program.instructions)
-        if clone is None:
-            return None
-        name = clone
+    # An event may have the name of a clone of the program's instruction: `fusion.9.clone.1`, `twice.remat2`.
+    name = original_of(signs.hlo_op, program.instructions)
+    if name is None:
+        return None
     if name in program.containers:
         return Operation(encloses=True)
     carrier = program.carriers.get(name)
@@ -125,6 +126,7 @@ def _by_line(signs: ProfileFields, mesh: Mesh) -> Operation:
         line = read_line(signs.text)
     except HloError:
         return _by_name(signs)
+    # `async-start` or `call-start` may hold a collective or a slice; what it calls is not on its line.
     wraps = bool(WRAPPERS.fullmatch(line.opcode))
     by_category = _by_category(signs) if line.kind == UNKNOWN or wraps or line.opcode == "fusion" else COMPUTES
     if not line.kind and not wraps:

@@ -55,6 +55,7 @@ def find_steps(raw: DeviceEvents, annotated: pd.DataFrame) -> StepMarks:
     if raw.steps is not None and len(raw.steps):
         return _for_all(raw.steps, devices)
     annotated_steps = _annotated(annotated, devices)
+    # A host that runs ahead annotates the launch, two nanoseconds in a step of a hundred: no operation is inside.
     if annotated_steps is not None and _share_inside(annotated_steps.frame, raw.events) >= _MOST:
         return annotated_steps
     executed = _executed(raw)
@@ -91,6 +92,7 @@ def _annotated(annotated: pd.DataFrame, devices: Ints) -> StepMarks | None:
     if not len(annotated):
         return None
     counts = annotated.groupby("word").agg(steps=("step", "nunique"), duration=("duration_ns", "sum"))
+    # `decode` twice and `prefill` once: a loop of decoding is what is profiled, and the longer one of a tie.
     word = counts.sort_values(["steps", "duration"]).index[-1]
     rows = annotated[annotated["word"] == word]
     ends = (
@@ -108,6 +110,8 @@ def _executed(raw: DeviceEvents) -> StepMarks | None:
     runs = list_executions(raw)
     if not len(runs):
         return None
+    # By time, not by number: a prefill of 200 ns runs once, a decode of 5 ns ten times; `jit_tiny(3)` runs between
+    # steps.
     busiest = runs.groupby("module", observed=True)["duration_ns"].sum().idxmax()
     runs_of_busiest = runs[runs["module"] == busiest].sort_values("start_ns")
     frame = runs_of_busiest.assign(step=runs_of_busiest.groupby("device").cumcount())[list(STEP_COLUMNS)].astype(

@@ -113,6 +113,7 @@ class ProfilePrograms:
         """The key of a program: by full name, by number, by name without number; an unnamed one if it is alone."""
         if module in self._protos:
             return module
+        # A TPU's line of modules says `jit_f(17)`, an operation outside of all runs only `program_id` 17.
         number, name = _NUMBER.search(module), _NUMBER.sub("", module)
         if number:
             alike = [key for key in self._protos if key.endswith(number[0])]

@@ -14,10 +14,17 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from compare.profile.platforms.threads.marks import find_marks, steps_of
-from compare.profile.platforms.threads.rendezvous import Arrivals, find_arrivals
-from compare.profile.platforms.threads.thread_timeline import LAST, NONE, Spans, Threads
-from compare.profile.platforms.threads.thunks import find_ends
+from compare.profile.platforms.cpu_threads import (
+    LAST,
+    NONE,
+    Arrivals,
+    Spans,
+    Threads,
+    find_arrivals,
+    find_ends,
+    find_marks,
+    steps_of,
+)
 from compare.profile.xplane.device_events import DeviceEvents, concat_frames, frame, map_words, no_events, words_by_code
 from compare.profile.xplane.xspace import Plane, Space
 from compare.timeline.arrays import Floats, Ints
@@ -33,11 +40,6 @@ _LAUNCH_ONE = r"\[\d+\] \w+Executable::Execute.*"
 """Launches it on one device."""
 _COMPLETE = r"ThunkExecutor::Execute \(wait for completion\)"
 """Ends when a device has completed a run."""
-
-
-def is_cpu(space: Space) -> bool:
-    """Whether the profile shows programs on XLA:CPU."""
-    return any("hlo_op" in plane.stat_names.values() for plane in _hosts(space))
 
 
 def op_events(space: Space) -> DeviceEvents:

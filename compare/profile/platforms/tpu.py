@@ -134,6 +134,7 @@ def _cores(space: Space) -> Iterator[_Core]:
     for plane in space.planes:
         if match := _TENSOR_CORE.match(plane.name):
             yield _Core(plane, int(match[1]), True, space.zero_of(plane))
+        # `/device:TPU:1 SparseCore 0` and its tiles, `/device:TPU:1 SparseCore Tile 1`, work for TensorCore 1.
         elif match := _SPARSE_CORE.match(plane.name):
             yield _Core(plane, int(match[1]), False, space.zero_of(plane))
 
@@ -249,6 +250,7 @@ def _steps(core: _Core) -> pd.DataFrame:
     rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["word", "start_ns", "duration_ns"])
     rows = rows[rows["duration_ns"] > 0].sort_values("start_ns", ignore_index=True)
     numbers = rows["word"].astype(str).str.extract(r"(\d+)\s*$", expand=False)
+    # The device's marks are named by number, `4`, `5`; a name without one, or one that comes again, numbers nothing.
     counted = numbers.isna().any() or numbers.duplicated().any() or (numbers.str.len() > _MOST_DIGITS).any()
     rows["step"] = np.arange(len(rows)) if counted else numbers.astype(np.int64)
     return rows.assign(device=core.device)[list(STEP_COLUMNS)].astype(STEP_COLUMNS)

@@ -50,11 +50,8 @@ def read_power(path: Path, *, per_host: int | None = None) -> PowerFiles:
         if not files:
             raise TimingError(f"{path}: no measured power; files are named like gpu_power_0.csv, a metric and a rank")
         return _metrics(files, path, per_host)
-    if path.suffix == ".json":
-        measured = read_measurements(path)
-        return PowerFiles(label=f"measured by Zeus ({path.name})", windows=measured.windows, notes=measured.notes)
-    if is_log(path):
-        measured = read_log(path)
+    if path.suffix == ".json" or is_log(path):
+        measured = read_measurements(path) if path.suffix == ".json" else read_log(path)
         return PowerFiles(label=f"measured by Zeus ({path.name})", windows=measured.windows, notes=measured.notes)
     if not is_metric(path):
         raise TimingError(

@@ -31,7 +31,6 @@ class Window:
     """By device."""
     host_j: Mapping[str, float] = field(default_factory=dict)
     """`cpu0`, `dram0` … -> joules, where they were measured."""
-    start_unix_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +68,8 @@ def read_log(path: Path) -> ZeusWindows:
         if len(words) != len(devices) + 2 or None in numbers or numbers[1] <= 0:  # type: ignore[operator]
             lost += 1
             continue
-        begin, elapsed, *joules = (float(number or 0) for number in numbers)
-        windows.append(
-            Window(name=words[0], seconds=elapsed, energy_j=dict(zip(devices, joules, strict=True)), start_unix_s=begin)
-        )
+        _, elapsed, *joules = (float(number or 0) for number in numbers)
+        windows.append(Window(name=words[0], seconds=elapsed, energy_j=dict(zip(devices, joules, strict=True))))
     notes = [f"{path.name}: {lost} of {len(lines) - 1} lines are no windows: left out"] if lost else []
     return _checked(windows, path, notes)
 

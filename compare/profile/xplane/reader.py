@@ -1,10 +1,12 @@
 """Read XLA's profile format, `xplane.pb`, with protobuf alone, no profiler package.
 
 Field names and numbers are those of openxla/xla's `xla/tsl/profiler/protobuf/xplane.proto`; fields of newer formats
-are skipped.  Repeated messages in large numbers stay bytes here, and are read as columns in `xspace`.
+are skipped.  Repeated messages in large numbers stay bytes here, and are read as columns in `xspace`.  Of a cut or
+damaged file those planes are read that are complete.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,9 @@ from google.protobuf.message import DecodeError
 
 from compare.hlo.proto.messages import classes
 from compare.hlo.proto.program import is_hlo_module
-from compare.hlo.proto.size_limits import Census
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.files import decompress, read_bytes
-from compare.profile.xplane.columnar_protobuf import Messages
-from compare.profile.xplane.truncated import plane_name, read_truncated
+from compare.profile.xplane.columnar_protobuf import PADDING, Messages, read_field
 from compare.profile.xplane.xspace import Metadata, Plane, ProtobufLine, Space, Value, earliest
 from compare.profile.xplane.xstats import Stats
 from compare.timeline.errors import TimingError
@@ -46,9 +46,8 @@ _CLASSES = classes(
         )
     },
 )
-_CENSUS = Census("wirediff.xplane", _MESSAGES)
-MOST_BYTES, MOST_PARTS = 80 << 20, 1 << 22
-"""Limits of an unpacked profile, so that reading takes at most 2 GiB: a million events are 23 MB."""
+MOST_BYTES, MOST_EVENTS = 80 << 20, 1 << 22
+"""Limits of an unpacked profile: a million events are 23 MB."""
 
 
 def read_file(path: str | Path) -> Space:
@@ -75,8 +74,6 @@ def _unpacked(data: bytes) -> bytes:
 
 def _read(data: bytes, path: str) -> Space:
     notes: list[str] = []
-    if not _CENSUS.is_within(data, "XSpace", most=MOST_PARTS):
-        raise TimingError(f"the profile has more than {MOST_PARTS:,} events, which are the most that are read")
     try:
         message = _CLASSES["XSpace"].FromString(data)
         planes = [_plane(plane) for plane in message.planes]
@@ -84,6 +81,8 @@ def _read(data: bytes, path: str) -> Space:
         notes += [f"the profiler itself says: {text}" for text in messages]
     except DecodeError:
         planes, notes = _salvaged(data)
+    if sum(len(line) for plane in planes for line in plane.lines) > MOST_EVENTS:
+        raise TimingError(f"the profile has more than {MOST_EVENTS:,} events, which are the most that are read")
     if not any(plane.name.startswith("/") for plane in planes) and is_hlo_module(data):
         raise TimingError("a serialized HLO module, and no profile; python -m compare.hlo FILE shows its collectives")
     if not planes:
@@ -173,3 +172,75 @@ def _traces(folder: Path) -> list[Path]:
     plain, packed = (sorted(folder.rglob(ending)) for ending in _TRACES)
     names = {file.name for file in plain}
     return plain + [file for file in packed if file.name.removesuffix(".gz") not in names]
+
+
+_PLANES, _PLANE_NAME, _STAT_METADATA = 1, 2, 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncated:
+    planes: tuple[bytes, ...]
+    """Each has its full length; its contents may still be damaged."""
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Field:
+    number: int
+    tag: int
+    """Offset of its tag; `begins` is the offset of its value."""
+    begins: int
+    ends: int
+    is_complete: bool
+
+
+def read_truncated(data: bytes) -> Truncated:
+    """The complete planes of a profile.
+
+    A truncated plane is kept only if the cut is behind its events and their metadata: a device with missing operations
+    would show wrong times.
+    """
+    planes: list[bytes] = []
+    notes: list[str] = []
+    for field in _fields(data):
+        inside = data[field.begins : field.ends]
+        if field.number == _PLANES and field.is_complete:
+            planes.append(inside)
+        elif field.number == _PLANES:
+            last = list(_fields(inside))[-1:]
+            kept = bool(last) and last[0].number >= _STAT_METADATA and not last[0].is_complete
+            notes.append(_cut(inside, kept=kept, size=len(data)))
+            planes += [inside[: last[0].tag]] if kept else []
+    return Truncated(planes=tuple(planes), notes=tuple(notes))
+
+
+def _cut(plane: bytes, *, kept: bool, size: int) -> str:
+    name = plane_name(plane)
+    out = "" if kept else f"; {name!r} itself is left out, since not all of its events are there"
+    return f"the file is cut at byte {size:,}, inside the plane {name!r}: planes behind it are missing{out}"
+
+
+def plane_name(plane: bytes) -> str:
+    """The name of a plane that may be truncated or damaged; `?` where it has none."""
+    names = (field for field in _fields(plane) if field.number == _PLANE_NAME and field.is_complete)
+    return next((plane[field.begins : field.ends].decode(errors="replace") for field in names), "?")
+
+
+def _fields(data: bytes) -> Iterator[_Field]:
+    """The fields of a message up to its end or the first invalid one; the last may be truncated."""
+    padded = np.frombuffer(data + PADDING, np.uint8)
+    tag = 0
+    while tag < len(data):
+        field, after = read_field(padded, np.zeros(1, np.int64), np.array([tag]))
+        ends = int(after[0])
+        if not field.number[0] or ends <= tag:
+            return
+        is_complete = ends <= len(data)
+        yield _Field(
+            number=int(field.number[0]),
+            tag=tag,
+            begins=int(field.offset[0]),
+            ends=min(ends, len(data)),
+            is_complete=is_complete,
+        )
+        tag = ends

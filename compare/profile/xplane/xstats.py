@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,12 +19,11 @@ _NAME, _DOUBLE, _TEXT, _BYTES, _REFERENCE = 1, 2, 5, 6, 7
 _NUMBER = re.compile(r"-?\d{1,18}(\.\d{1,18})?")
 
 
-class CodedWords:
+class CodedWords(NamedTuple):
     """Coded strings: `words[codes[i]]` is the string of owner i, unless the code is -1."""
 
-    def __init__(self, codes: Ints, words: Sequence[str]):
-        self.codes = codes
-        self.words = words
+    codes: Ints
+    words: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from compare.metrics.pipeline_ticks import SHIFT, find_ticks, stages_of
+from compare.metrics.pipeline import SHIFT, find_ticks, stages_of
 from compare.report.build import lay_out_mesh
 from compare.timeline.tracks.tracks import DeviceTracks
 from meshes.case import Case

@@ -1,17 +1,13 @@
 """The names under which a profile shows the executions of each collective, in programs of a few lines."""
 
-import gzip
-import json
-
 import pytest
 
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.collectives.event_names import clone_of, container_names, map_event_names
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import read
-from tests.places import CORPUS
+from tests.compare.hlo.corpus_programs import load
 
-PROGRAMS = sorted(path.name.removesuffix(".json") for path in CORPUS.glob("*.json"))
 ADD = "add {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT s = f32[] add(x, y)\n}\n"
 GROUPS = "replica_groups={{0,1,2,3}}, use_global_device_ids=true"
 CALLED = f"called {{\n  q = f32[8] parameter(0)\n  ROOT rs = f32[2] reduce-scatter(q), channel_id=2, {GROUPS}, dimensions={{0}}, to_apply=add\n}}\n"  # noqa: E501
@@ -219,29 +215,9 @@ ENTRY main {{
     assert found == {"s": "start", "s0": "start", "d": "done", "d0": "done"}
 
 
-def program(name):
-    axes = json.loads((CORPUS / f"{name}.json").read_text())["axes"]
-    sizes = {axis: int(size) for axis, size in (part.split("=") for part in axes.split(","))}
-    module = read(gzip.decompress((CORPUS / f"{name}.hlo.gz").read_bytes()).decode())
-    return module, collectives(module, sizes)
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_every_collective_of_a_compiled_program_is_whole_or_starts_and_is_done(name):
-    module, rows = program(name)
-    found = map_event_names(module, rows)
-    told = {row.name: {one.part for one in found.values() if one.row is row} for row in rows}
-    assert all("whole" in words or {"start", "done"} <= words for words in told.values()), told
-    assert all(row.name in found and found[row.name].row is row for row in rows)
-    assert not container_names(module) & set(found)
-    executed = {item.name for computation in module.computations.values() for item in computation}
-    assert set(found) <= executed
-
-
 def test_rows_of_another_program_are_refused():
-    (module, _), (_, rows) = program("scan3"), program("combined")
     with pytest.raises(HloError, match="is of another program"):
-        map_event_names(module, rows)
+        map_event_names(load("scan3").module, load("combined").rows)
 
 
 def test_thousands_of_collectives_each_have_their_event():

@@ -5,8 +5,8 @@ import pytest
 
 from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.counts.integer_ops import NotUnderstood
-from compare.hlo.dataflow.call_context import CallContext
-from compare.hlo.devices.numbering import DeviceNumbering
+from compare.hlo.dataflow.dataflow import CallContext
+from compare.hlo.devices.groups import DeviceNumbering
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import read
 

@@ -4,7 +4,7 @@ import pytest
 
 from compare.hlo.counts.evaluator import Evaluator
 from compare.hlo.counts.execution_counts import count_executions
-from compare.hlo.devices.numbering import DeviceNumbering
+from compare.hlo.devices.groups import DeviceNumbering
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import read
 

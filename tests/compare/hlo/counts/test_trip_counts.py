@@ -2,10 +2,9 @@
 
 import pytest
 
-from compare.hlo.counts.evaluator import Evaluator
-from compare.hlo.counts.trip_counts import iterations
-from compare.hlo.dataflow.call_context import CallContext
-from compare.hlo.devices.numbering import DeviceNumbering
+from compare.hlo.counts.evaluator import Evaluator, iterations
+from compare.hlo.dataflow.dataflow import CallContext
+from compare.hlo.devices.groups import DeviceNumbering
 from compare.hlo.text.module import read
 
 CONDITIONS = {

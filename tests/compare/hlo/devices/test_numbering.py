@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.hlo.devices.numbering import DeviceNumbering, groups_of
+from compare.hlo.devices.groups import DeviceNumbering, groups_of
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import read
 

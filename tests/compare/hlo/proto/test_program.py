@@ -1,7 +1,6 @@
 """Serialized programs as text: the rows are those of the text that XLA wrote of the same module."""
 
 import gzip
-import json
 import os
 import subprocess
 import sys
@@ -15,9 +14,8 @@ from compare.hlo.proto import program as proto
 from compare.hlo.proto.messages import classes
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import read
-from tests.places import CORPUS
+from tests.compare.hlo.corpus_programs import NAMES, load
 
-PROGRAMS = sorted(path.name.removesuffix(".json") for path in CORPUS.glob("*.json"))
 COMPARED = [name for name in Collective.__slots__ if name not in ("line", "text")]
 
 SERIALIZE = """
@@ -42,7 +40,7 @@ def of(text: str, axes: dict[str, int]) -> list[list[object]]:
 def serialized(tmp_path_factory) -> Path:
     pytest.importorskip("jaxlib._hlo")
     out = tmp_path_factory.mktemp("serialized")
-    paths = [str(CORPUS / f"{program}.hlo.gz") for program in PROGRAMS]
+    paths = [str(load(name).path) for name in NAMES]
     subprocess.run([sys.executable, "-c", SERIALIZE, str(out), *paths], check=True, timeout=120)
     return out
 
@@ -61,19 +59,15 @@ def assign(replicas: int, partitions: int) -> bytes:
     return b"\x7a" + varint(len(made)) + made
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", NAMES)
 def test_the_rows_are_those_of_xla_own_text(program, serialized):
-    axes = {name: int(size) for name, size in (axis.split("=") for axis in answers(program).split(","))}
+    axes = load(program).axes
     text = (serialized / f"{program}.hlo").read_text()
     module = read(text)
     data = (serialized / f"{program}.pb").read_bytes()
     if module.num_devices:
         data += assign(module.replica_count, module.num_partitions)
     assert of(proto.write_hlo_text(data), axes) == of(text, axes)
-
-
-def answers(program: str) -> str:
-    return json.loads((CORPUS / f"{program}.json").read_text())["axes"]
 
 
 @pytest.fixture(scope="module")

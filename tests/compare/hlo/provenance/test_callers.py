@@ -2,7 +2,7 @@
 
 from itertools import starmap
 
-from compare.hlo.provenance.callers import tell_apart
+from compare.hlo.collectives.collectives import tell_apart
 from compare.hlo.text.metadata import Frame
 from tests.compare.split_programs import compile_split
 

@@ -1,11 +1,8 @@
 """Where computations begin and end: the pass for common texts and the reading line by line agree."""
 
-import gzip
-
 import pytest
 
 from compare.hlo.text.computation_spans import find_spans
-from tests.places import CORPUS
 
 TEXT = """HloModule m, num_partitions=2
 
@@ -66,13 +63,6 @@ def test_joined_lines_keep_their_numbers():
     assert found.text == TEXT
     assert found.numbers is not None
     assert found.numbers[-3:] == [13, 15, 16]
-
-
-@pytest.mark.parametrize("path", sorted(CORPUS.glob("*.hlo.gz")), ids=lambda path: path.name)
-def test_both_readings_of_a_program_agree(path):
-    text = gzip.decompress(path.read_bytes()).decode()
-    line_by_line = described("\n" + text)  # a blank line before the header is not common
-    assert described(text) == [(name, entry, lines, first - 1) for name, entry, lines, first in line_by_line]
 
 
 RECOVERY = """HloModule m, origin_recovery_table={

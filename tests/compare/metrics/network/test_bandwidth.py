@@ -1,12 +1,13 @@
 """Bandwidths by NCCL-tests' formulas, and the peaks that links allow, by hand and by published figures."""
 
-from math import isnan
-
 import pytest
 
-from compare.metrics.network.bandwidth import bandwidths, peaks
+from compare.metrics.collectives import collective_rows
+from compare.metrics.network.routes import peaks
 from compare.metrics.network.sent_bytes import bytes_sent_by
+from compare.metrics.verdicts import verdict_shares
 from compare.report.build import lay_out_mesh
+from compare.timeline.tracks.step_clipping import clip_to_steps
 from compare.timeline.tracks.tracks import DeviceTracks
 from meshes.case import Case
 from tests.compare.timeline.build import comm, row, steps, timeline
@@ -36,24 +37,26 @@ def test_bus_bandwidth_has_the_factors_of_nccl_tests(kind, factor):
     """doc/PERFORMANCE.md there, with n = 8."""
     picture = lay_out_mesh(Case.read("tp8@v5e:2x4"))
     bytes_sent = bytes_sent_by([row("r", kind, "tp", 1000, [range(8)])], picture)
-    tracks = DeviceTracks.of(timeline([comm(0, 500, name="r", kind=kind, payload=1000)], steps(0, 1000)))
-    iloc = bandwidths(tracks, bytes_sent).iloc[0]
-    assert iloc["algorithm_bytes_per_s"] == 2e9
-    assert iloc["bus_bytes_per_s"] == 2e9 * factor
+    assert measured([comm(0, 500, name="r", kind=kind, payload=1000)], bytes_sent) == {"r": (2e9, 2e9 * factor)}
+
+
+def measured(comms, bytes_sent):
+    """Collective -> algorithm and bus bandwidth."""
+    tracks = DeviceTracks.of(timeline(comms, steps(0, 1000)))
+    rows = collective_rows(tracks, clip_to_steps(tracks), bytes_sent, verdict_shares([]), {})
+    return {each.collective: (each.algorithm_bytes_per_s, each.bus_bytes_per_s) for each in rows}
 
 
 def test_a_permute_is_send_and_receive():
     picture = lay_out_mesh(Case.read("tp4pp2@v5e:2x4"))
-    bytes_sent = bytes_sent_by([row("r", "collective-permute", "pp", 1000, [(0, 4)])], picture)
-    tracks = DeviceTracks.of(timeline([comm(0, 500, name="r", payload=1000), comm(500, 500, name="r")], steps(0, 1000)))
-    frame = bandwidths(tracks, bytes_sent)
-    assert frame["bus_bytes_per_s"][0] == 2e9
-    assert isnan(frame["bus_bytes_per_s"][1])
+    bytes_sent = bytes_sent_by([row(name, "collective-permute", "pp", 1000, [(0, 4)]) for name in "rs"], picture)
+    found = measured([comm(0, 500, name="r", payload=1000), comm(500, 500, name="s")], bytes_sent)
+    assert (found["r"][1], found["s"][1]) == (2e9, None)
 
 
 def test_what_no_row_tells_has_no_bus_bandwidth():
-    tracks = DeviceTracks.of(timeline([comm(0, 500, payload=1000)], steps(0, 1000)))
-    assert isnan(bandwidths(tracks, {}).iloc[0]["bus_bytes_per_s"])
+    ((_, bus),) = measured([comm(0, 500, payload=1000)], {}).values()
+    assert bus is None
 
 
 def test_the_peak_gives_the_time_that_the_scaling_book_computes():

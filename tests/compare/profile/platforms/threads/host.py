@@ -3,7 +3,7 @@
 import numpy as np
 
 from compare.profile.platforms.cpu import op_events
-from compare.profile.platforms.threads.thread_timeline import Threads
+from compare.profile.platforms.cpu_threads import Threads
 from compare.profile.xplane.reader import read_file
 from tests.compare.timeline.spaces import Ref, Space
 

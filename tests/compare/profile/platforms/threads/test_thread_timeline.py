@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from compare.profile.platforms.threads.thread_timeline import LAST, NONE, Spans, Threads
+from compare.profile.platforms.cpu_threads import LAST, NONE, Spans, Threads
 from compare.timeline.errors import TimingError
 from tests.compare.profile.platforms.threads.host import Host
 

@@ -1,6 +1,8 @@
-"""Whether a collective's results fit its operands, by the rules of XLA's verifier (hlo_verifier.cc).
+"""Whether a collective has the attributes of its kind, and results that fit its operands.
 
-XLA's parser does not verify, and a text that was edited or damaged gives bytes that nobody sends.
+XLA's parser refuses attributes of another kind, and so must we: a collective whose groups are misspelled is one over
+all devices.  Shapes are left to XLA's verifier (hlo_verifier.cc), whose rules these are: a text that was edited or
+damaged gives bytes that nobody sends.
 """
 
 from collections.abc import Sequence
@@ -14,8 +16,44 @@ from compare.hlo.text.instruction import Instruction
 from compare.hlo.text.shapes import Array, Shape, arrays, read_shape
 
 _DIM_KEY = "dimensions"
-_SAME = ("all-reduce", "collective-permute", "collective-broadcast", "all-to-all")
-"""Kinds whose results are shaped as their operands."""
+_OWN = {
+    "all-reduce": ("replica_groups", "to_apply"),
+    "all-gather": ("replica_groups", "dimensions"),
+    "reduce-scatter": ("replica_groups", "dimensions", "to_apply"),
+    "all-to-all": ("replica_groups", "dimensions"),
+    "ragged-all-to-all": ("replica_groups", "dimensions"),
+    "collective-broadcast": ("replica_groups",),
+    "collective-permute": ("source_target_pairs",),
+}
+"""What says what a kind does; who takes part stands first."""
+_GLOBAL = "use_global_device_ids"
+_OF_SOME = frozenset(name for names in _OWN.values() for name in names)
+_OF_ANY = frozenset({
+    "async_execution_thread", "backend_config", "calls", "channel_id", "constrain_layout", "control-predecessors",
+    "frontend_attributes", "metadata", "mode", "origin", "original_value", "output_to_operand_aliasing",
+    "parameter_replication", "sharding", "slice_sizes", "split_dimension", "statistics", _GLOBAL,
+})  # fmt: skip
+
+
+def check_attributes(item: Instruction) -> None:
+    """Raise `HloError` for an attribute of another kind, and for an unknown one where the groups are missing.
+
+    An unknown one beside its groups is read over: a later XLA may have it.
+    """
+    kind = item.opcode.removesuffix("-start")
+    own = _OWN.get(kind, ())
+    if not own:
+        return
+    names = item.attributes.keys()
+    if foreign := sorted((names & _OF_SOME).difference(own)):
+        raise item.error(f"{kind} has no {foreign[0]}")
+    if item.attributes.get(_GLOBAL, "true") not in ("true", "false"):
+        raise item.error(f"{_GLOBAL} is true or false, not {item.attributes[_GLOBAL][:60]!r}")
+    if item.attributes.get(_GLOBAL) == "true" and "channel_id" not in names:
+        raise item.error(f"{_GLOBAL} without channel_id")
+    unknown = sorted(names - _OF_SOME - _OF_ANY)
+    if own[0] not in names and unknown:
+        raise item.error(f"no {own[0]}, and {unknown[0][:60]!r}, which is not known")
 
 
 def check_shapes(item: Instruction, groups: Groups, *, is_counted: bool) -> None:

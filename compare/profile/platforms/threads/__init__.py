@@ -1,1 +1,0 @@
-"""The threads of a host whose CPU is the devices."""
