@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from compare.compile.requests import Remedy
 from compare.hlo.collective import Collective
 from compare.hlo.text.module import Module
-from compare.render.units import count_text
 from compare.user_program.advice.advise import Advice, match
 
 
@@ -41,7 +40,8 @@ def compare_traffic(before: Sequence[Collective], after: Sequence[Collective]) -
 
 
 def _traffic(sent: int | None, rows: Sequence[Collective]) -> str:
-    return f"{'? B' if sent is None else f'{sent:,} B'} a step in {count_text(len(rows), 'collective')}"
+    known = "? B" if sent is None else f"{sent:,} B"
+    return f"{known} a step in {len(rows):,} collective{'s' * (len(rows) != 1)}"
 
 
 def _step_bytes(rows: Sequence[Collective]) -> int | None:
