@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from compare.report.grouping import largest_first, sum_by
 from meshes.case import Case
 from meshes.dims import rules
 from meshes.mesh_argument import Plan
@@ -84,10 +85,7 @@ def can_be(case: Case, remedies: Sequence[Remedy]) -> bool:
 
 def _by_bytes(groups: Mapping[Group, int]) -> list[str]:
     """The scopes with avoidable bytes, most bytes first."""
-    amounts: dict[str, int] = {}
-    for (scope, *_), amount in groups.items():
-        amounts[scope] = amounts.get(scope, 0) + amount
-    return sorted(amounts, key=lambda scope: -amounts[scope])
+    return list(largest_first(sum_by((key[0], amount) for key, amount in groups.items())))
 
 
 def _for_group(case: Case, key: Group, *, arm: str, scopes: Sequence[str]) -> Iterator[Remedy]:

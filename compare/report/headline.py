@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from compare.report.controls import BY_HAND, describe_change
+from compare.report.grouping import group_by, sum_by
 from compare.report.model.findings import Difference, HeadlineRow
 from compare.report.model.program import ArmPrograms, ProgramReport, Totals
 from compare.report.model.report import PhaseReport, Report
@@ -213,10 +214,7 @@ def _removed(groups: Sequence[Difference]) -> dict[str, list[Difference]]:
 
 def _largest_place(groups: Sequence[Difference]) -> list[Difference]:
     """The groups of the scope and axes with the most excess."""
-    places: dict[tuple[str, str], list[Difference]] = {}
-    for group in groups:
-        places.setdefault((group.scope, group.axes), []).append(group)
-    return max(places.values(), key=_sum)
+    return max(group_by(groups, lambda group: (group.scope, group.axes)).values(), key=_sum)
 
 
 def _sum(groups: Sequence[Difference]) -> int:
@@ -290,11 +288,8 @@ def _failures(report: Report) -> str:
 
 def _best_control(report: Report, arm: str) -> str:
     """`; with attention as einsum, TorchXLA moves 1.00 ×`: of the control that moves least, if that is less."""
-    moved: dict[str, int] = {}
-    for phase in report.phases.values():
-        for row in phase.headline:
-            if row.arm == arm and row.cell not in WITNESSES:
-                moved[row.cell] = moved.get(row.cell, 0) + (row.wire_bytes or 0)
+    rows = [row for phase in report.phases.values() for row in phase.headline if row.arm == arm]
+    moved = sum_by((row.cell, row.wire_bytes or 0) for row in rows if row.cell not in WITNESSES)
     default = next(iter(moved), "")
     others = [cell for cell in moved if cell != default and not cell.endswith(BY_HAND)]
     best = min((cell for cell in others if _is_complete(report, arm, cell)), key=moved.__getitem__, default=default)

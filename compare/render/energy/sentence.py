@@ -2,6 +2,7 @@
 
 from compare.render.time.timing_section import ProgramTiming, timings_by_phase
 from compare.render.units import joules_text, span_text
+from compare.report.grouping import group_by
 from compare.report.model.energy import StepEnergy
 from compare.report.model.report import Report
 
@@ -11,11 +12,8 @@ def energy_sentence(report: Report) -> str:
 
     The arm with the most of that comes first.  Of the default programs; empty where none has an energy.
     """
-    by_arm: dict[str, list[ProgramTiming]] = {}
-    for timings in timings_by_phase(report).values():
-        for timing in timings:
-            if timing.default and timing.energy:
-                by_arm.setdefault(timing.arm, []).append(timing)
+    every = [timing for timings in timings_by_phase(report).values() for timing in timings]
+    by_arm = group_by((each for each in every if each.default and each.energy), lambda timing: timing.arm)
     if not by_arm:
         return ""
     first, *others = sorted(by_arm.values(), key=lambda timings: -sum(_of(timing).avoidable_j for timing in timings))

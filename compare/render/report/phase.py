@@ -34,6 +34,7 @@ from compare.render.report.missing_notes import is_short, mark_ratio, shortfall_
 from compare.render.report.origins import origin_lines, origin_table
 from compare.render.report.witnesses import witness_blocks
 from compare.render.units import KEPT, bytes_text, count_text, exact_text, list_text, ratio_text
+from compare.report.grouping import group_by
 from compare.report.model import findings as findings_model
 from compare.report.model.findings import HeadlineRow
 from compare.report.model.report import PhaseReport, Report
@@ -222,9 +223,7 @@ def _items(findings: Sequence[Finding], report: Report, phase: str) -> tuple[Dif
 
 
 def _alike_summary(findings: Sequence[Finding], names: Mapping[str, str]) -> str:
-    causes: dict[str, list[findings_model.Difference]] = {}
-    for finding in findings:
-        causes.setdefault(finding.first.cause, []).append(finding.first)
+    causes = group_by((finding.first for finding in findings), lambda entry: entry.cause)
     sums = {cause: sum(entry.bytes for entry in entries) for cause, entries in causes.items()}
     ordered = sorted(causes, key=lambda cause: -sums[cause])
     words = ", ".join(f"{cause} {bytes_text(sums[cause])}{_where(causes[cause])}" for cause in ordered)
