@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from compare.report.grouping import largest_first, sum_by
+from compare.report.model.codec import copy_fields
 from meshes.case import Case
 from meshes.dims import rules
 from meshes.mesh_argument import Plan
@@ -140,9 +141,7 @@ def _pins(case: Case, *, arm: str, scopes: Sequence[str]) -> Iterator[Remedy]:
 
 
 def _of(row: Variant, arm: str) -> Remedy:
-    return Remedy(
-        name=row.name, scope=row.scope, site=row.site, sentence=row.sentence, code=row.code[arm], variants=(row.name,)
-    )
+    return copy_fields(row, Remedy, code=row.code[arm], variants=(row.name,))
 
 
 def _microbatches(case: Case) -> Iterator[Remedy]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from compare.report.controls import BY_HAND, describe_change
 from compare.report.grouping import group_by, sum_by
+from compare.report.model.codec import copy_fields
 from compare.report.model.findings import Difference, HeadlineRow
 from compare.report.model.program import ArmPrograms, ProgramReport, Totals
 from compare.report.model.report import PhaseReport, Report
@@ -61,20 +62,13 @@ def title_of(program: ProgramReport, arm_title: str) -> str:
 
 def _row(arm: str, title: str, program: ProgramReport, *, required_bytes: int) -> HeadlineRow:
     totals = program.totals
-    return HeadlineRow(
+    sums = ("inherent", "inflated", "induced", "common", "framework_induced", "missing", "wire_bytes")
+    return copy_fields(
+        program,
+        HeadlineRow,
         arm=arm,
         title=title,
-        cell=program.cell,
-        partitioner=program.partitioner,
-        status=program.status,
-        error=program.error,
-        inherent=totals.inherent if totals else None,
-        inflated=totals.inflated if totals else None,
-        induced=totals.induced if totals else None,
-        common=totals.common if totals else None,
-        framework_induced=totals.framework_induced if totals else None,
-        missing=totals.missing if totals else None,
-        wire_bytes=totals.wire_bytes if totals else None,
+        **{name: getattr(totals, name, None) for name in sums},
         ratio=totals.wire_bytes / required_bytes if totals and required_bytes else None,
         qualifier=_qualifier(totals) if totals else "",
     )
@@ -82,16 +76,8 @@ def _row(arm: str, title: str, program: ProgramReport, *, required_bytes: int) -
 
 def _qualifier(totals: Totals) -> str:
     """How unknown and upper-bound rows qualify a total; with both it is neither bound."""
-    has_unknown, has_upper_bound = totals.unknown_rows > 0, totals.upper_bound_rows > 0
-    return (
-        "about"
-        if has_unknown and has_upper_bound
-        else "at least"
-        if has_unknown
-        else "at most"
-        if has_upper_bound
-        else ""
-    )
+    words = {(True, True): "about", (True, False): "at least", (False, True): "at most"}
+    return words.get((totals.unknown_rows > 0, totals.upper_bound_rows > 0), "")
 
 
 def verdict_sentence(report: Report) -> str:

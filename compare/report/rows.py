@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from compare.contract.row import ContractRow
 from compare.report.grouping import group_by, sum_by
+from compare.report.model.codec import copy_fields
 from compare.report.model.contract import ServedRow
 from compare.report.model.program import CollectiveRow, OriginTotals, PassChange, Totals
 from compare.report.plan import served_row
@@ -14,23 +15,10 @@ from compare.verdict.verdict import Judgement, Verdict
 def collective_row(verdict: Verdict) -> CollectiveRow:
     """A collective and its verdict."""
     row = verdict.collective
-    return CollectiveRow(
-        name=row.name,
-        kind=row.kind,
-        axes=row.axes,
-        network=row.network,
-        form=row.form,
-        scope=row.scope,
-        origin=row.origin,
-        dtype=row.dtype,
-        executions=row.executions,
-        executions_are=row.executions_are,
-        payload_bytes=row.payload_bytes,
-        wire_bytes=row.wire_bytes,
-        step_wire_bytes=row.step_wire_bytes,
-        source_line=row.source_line,
+    return copy_fields(
+        row,
+        CollectiveRow,
         changes=tuple(PassChange(by=change.by, what=change.what) for change in row.changes),
-        groups=row.groups,
         inherent_bytes=verdict.inherent_bytes,
         inflated_bytes=verdict.inflated_bytes,
         induced_bytes=verdict.induced_bytes,

@@ -10,6 +10,7 @@ from compare.render.units import UNKNOWN, axes_text, bytes_text, count_text, lis
 from compare.report.attribution import REDUCED_SHARE
 from compare.report.controls import describe_control
 from compare.report.grouping import group_by, largest_first, sum_by
+from compare.report.model.codec import copy_fields
 from compare.report.model.contract import ServedRow
 from compare.report.model.findings import Difference
 from compare.report.model.program import ProgramReport
@@ -177,15 +178,12 @@ def difference(finding: Finding, report: Report, phase: str) -> blocks.Differenc
     shown = compared_programs(report, phase)
     contract = [_contract_row(phase_report.inherent[index]) for index in entry.serves]
     near = [] if contract else [_contract_row(row) for row in phase_report.inherent if row.scope == entry.scope]
-    return blocks.DifferenceItem(
+    return copy_fields(
+        entry,
+        blocks.DifferenceItem,
         amount=bytes_text(finding.excess_bytes or entry.bytes),
         arm=names.get(entry.arm, entry.arm) if finding.excess_bytes else "Every arm",
         collective=f"{entry.kind} {axes_text(entry.axes)}",
-        scope=entry.scope,
-        verdict=entry.verdict,
-        cause=entry.cause,
-        sentence=entry.sentence,
-        remedy=entry.remedy,
         executions=times_text(entry.executions),
         instructions=len(entry.names),
         by_arm=arms_text(finding, titles=names) if entry.others else "",
