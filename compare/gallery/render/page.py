@@ -233,10 +233,8 @@ def _environment() -> Environment:
     templates = environment()
     templates.filters |= {
         "prose": _prose,
-        "bytes": lambda count: units.bytes_text(count).replace(" ", units.KEPT),
         "axes": axes_words,
         "form": form_phrase,
-        "exact": units.exact_text,
         "paragraphs": _paragraphs,
     }
     return templates

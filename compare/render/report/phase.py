@@ -18,6 +18,7 @@ from compare.render.blocks import (
     Table,
     Tone,
     Widget,
+    amount_cell,
 )
 from compare.render.programs import num_devices, programs, titles
 from compare.render.report.attribution import attribution_blocks
@@ -121,7 +122,10 @@ def _table(phase: str, phase_report: PhaseReport) -> Table:
                 name=line.title,
                 code=line.cell,
                 cells=(
-                    *(_bytes_cell(getattr(line, name), name) for name in _BYTES),
+                    *(
+                        amount_cell(bytes_text(amount), amount, style=name, exact=exact_text(amount))
+                        for name, amount in ((name, getattr(line, name)) for name in _BYTES)
+                    ),
                     Cell(_ratio(phase_report, line)),
                     Cell(line.partitioner or "–"),
                 ),
@@ -129,10 +133,6 @@ def _table(phase: str, phase_report: PhaseReport) -> Table:
             for line in phase_report.headline
         ),
     )
-
-
-def _bytes_cell(amount: int | None, style: str) -> Cell:
-    return Cell(bytes_text(amount), style=style if amount else "zero", exact=exact_text(amount))
 
 
 def _ratio(phase_report: PhaseReport, line: HeadlineRow) -> str:

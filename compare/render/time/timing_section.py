@@ -1,8 +1,9 @@
 """The times of a report's programs: exposed communication, and how much of it is avoidable."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from compare.render.blocks import Cell, Column, Row, Table
 from compare.render.time.timeline_view import figure_label
 from compare.render.units import axes_text, time_text
 from compare.report.grouping import group_by, largest_first, sum_by
@@ -39,6 +40,11 @@ class ProgramTiming:
     """Its collectives."""
     energy: StepEnergy | None = None
     """Of a modelled step."""
+
+    @property
+    def name(self) -> str:
+        """In figures."""
+        return f"{self.title}  {self.cell}"
 
     @property
     def source(self) -> str:
@@ -178,6 +184,30 @@ def _timing(
         rows=program.collectives,
         energy=program.energy,
     )
+
+
+def program_table(
+    name: str,
+    timings: Sequence[ProgramTiming],
+    columns: Sequence[Column],
+    cells: Callable[[ProgramTiming], Iterable[Cell]],
+    *,
+    captioned: bool = False,
+) -> Table:
+    """A row for each program, under its name; columns and cells: all but that."""
+    rows = (Row(name=timing.title, code=timing.cell, cells=tuple(cells(timing))) for timing in timings)
+    columns = (Column(heading="program", prose=True), *columns)
+    return Table(name=name, columns=columns, rows=tuple(rows), captioned=captioned)
+
+
+def with_energy(timings: Iterable[ProgramTiming]) -> list[tuple[ProgramTiming, StepEnergy]]:
+    """The default programs that have an energy, and that."""
+    return [(timing, timing.energy) for timing in timings if timing.energy and timing.default]
+
+
+def name_sources(timings: Iterable[ProgramTiming]) -> str:
+    """`Modelled and measured`: where the times of a figure are from."""
+    return " and ".join(dict.fromkeys(timing.source for timing in timings)).capitalize()
 
 
 def by_group(timings: Sequence[ProgramTiming]) -> Mapping[str, list[ProgramTiming]]:
