@@ -1,6 +1,8 @@
 """A command in the process of the tests: to start one costs a second, before it does anything."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from importlib import import_module
@@ -34,3 +36,23 @@ def run_here(
         run_command(main, argv)
     assert isinstance(end.value.code, int), end.value.code
     return CompletedProcess([module, *argv], end.value.code, out.getvalue(), error.getvalue())
+
+
+def run_process(
+    *words: object, cwd: Path = ROOT, environment: Mapping[str, str] | None = None, check: bool = False
+) -> CompletedProcess[str]:
+    """`python words…` in a process of its own, and what it prints; `environment` is added to this process's."""
+    return subprocess.run(
+        [sys.executable, *map(str, words)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        check=check,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "100", **(environment or {})},
+    )
+
+
+def check_refusal(done: CompletedProcess[str], said: str) -> None:
+    """Nothing is printed but one line that says why, and the status is 2."""
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1), done.stderr
+    assert said in done.stderr

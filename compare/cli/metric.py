@@ -40,19 +40,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     likely = {"ttft": "prefill", "tpot": "decode"}.get(metrics[0].name, "") if len(metrics) == 1 else ""
     from compare.hlo.proto.program import write_hlo_text
     from compare.metric.subject import Request, read_subject
+    from compare.report.model.codec import copy_fields
 
     if not options.trace.exists():
         raise MetricError(f"{options.trace}: no such file or directory")
     subject = read_subject(
-        Request(
-            trace=options.trace,
+        copy_fields(
+            options,
+            Request,
             axes=axes_of(options),
             mesh=options.mesh or "",
             hlo=read_file(options.hlo, binary=write_hlo_text) if options.hlo else None,
-            microbatches=options.microbatches,
-            arm=options.arm,
-            phase=options.phase,
-            cell=options.cell,
             likely_phase=likely,
         )
     )

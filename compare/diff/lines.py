@@ -1,5 +1,6 @@
 """The lines of a diff in words, for the terminal and the page alike."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from compare.diff.result import (
 )
 from compare.render.collectives_table import INFERRED, LEGEND, local_source
 from compare.render.units import axes_text, bytes_text, count_text, list_text, times_text
+from compare.report.grouping import group_by
 
 Comparison = DiffValues | CellDiff
 
@@ -109,9 +111,7 @@ def _value_text(name: str, value: Value) -> str:
 
 def equivalent_words(diff: Comparison) -> list[str]:
     """What is the same in another form: one sentence for each form, with its cost in bytes."""
-    groups: dict[tuple[str, str, str], list[EquivalentEntry]] = {}
-    for entry in diff["equivalents"] or ():
-        groups.setdefault((entry["how"], _kinds(entry["a"]), _kinds(entry["b"])), []).append(entry)
+    groups = group_by(diff["equivalents"] or (), lambda entry: (entry["how"], _kinds(entry["a"]), _kinds(entry["b"])))
     sentences = []
     for (how, a, b), entries in groups.items():
         times = f", {len(entries)} ×" if len(entries) > 1 else ""
@@ -135,10 +135,7 @@ def _cost(equivalents: Sequence[EquivalentEntry]) -> str:
 
 
 def _kinds(rows: Sequence[EquivalentRow]) -> str:
-    counts: dict[str, int] = {}
-    for row in rows:
-        word = f"{row['kind']} {axes_text(row['axes'])}"
-        counts[word] = counts.get(word, 0) + 1
+    counts = Counter(f"{row['kind']} {axes_text(row['axes'])}" for row in rows)
     return list_text([f"{number} {word}" for word, number in counts.items()])
 
 

@@ -18,6 +18,7 @@ from compare.diff.result import (
 )
 from compare.hlo.collective import Collective
 from compare.hlo.scope_key import path_of, scope_or_path
+from compare.report.grouping import group_by
 from compare.report.model.codec import encode
 from compare.report.model.report import Report
 from compare.report.programs import JudgedProgram
@@ -64,9 +65,7 @@ def _side(name: str, compiled: str, rows: Sequence[Collective]) -> ProgramSide:
 
 
 def _by_kind(rows: Sequence[Collective]) -> list[KindTotals]:
-    groups: dict[tuple[str, str], list[Collective]] = {}
-    for row in rows:
-        groups.setdefault((row.kind, row.axes), []).append(row)
+    groups = group_by(rows, lambda row: (row.kind, row.axes))
     return [
         {"kind": kind, "axes": axes, "collectives": len(members), "step_wire_bytes": _sum(members)}
         for (kind, axes), members in sorted(groups.items())

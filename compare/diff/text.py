@@ -142,12 +142,7 @@ def page(diff: ProgramsDiff | RunsDiff) -> str:
     from compare.render.html import environment, read_static
 
     templates = environment()
-    templates.filters |= {
-        "bytes": units.bytes_text,
-        "exact": units.exact_text,
-        "kept": units.keep_units_together,
-        "axes": units.axes_text,
-    }
+    templates.filters["bytes"] = units.bytes_text
     return templates.get_template("diff.html.j2").render(
         found=diff,
         programs=[program for program in diff["programs"] if not program["same"]] if "programs" in diff else [diff],

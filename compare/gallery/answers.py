@@ -4,8 +4,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compare.gallery.lesson_types.lesson_result import LessonResult
-
 KINDS = {
     "all-reduce": ("ar", "allreduce"),
     "all-gather": ("ag", "allgather"),
@@ -68,14 +66,6 @@ def read_answer(words: str, mesh: Mapping[str, int]) -> Answer:
 def format_counts(counts: Mapping[str, int]) -> str:
     """`2 × all-gather@dp, all-reduce@tp`; `free`."""
     return ", ".join(f"{times} × {what}" if times != 1 else what for what, times in counts.items()) or "free"
-
-
-def count_emitted(result: LessonResult) -> dict[str, int]:
-    """The collectives of a compiled program: kind@axes -> executions a step."""
-    counts: dict[str, int] = {}
-    for (what, _), times in result.emitted.items():
-        counts[what] = counts.get(what, 0) + times
-    return counts
 
 
 def _kind(word: str) -> str:

@@ -84,31 +84,23 @@ class _Batch:
     jobs: tuple[_Job, ...]
 
 
-def build(
-    lessons: Sequence[Lesson], *, cache: Cache, notify: Callable[[str], None], at_once: int | None = None
+def build_each(
+    programs: Sequence[tuple[Lesson, str]], *, cache: Cache, notify: Callable[[str], None]
 ) -> list[LessonResult]:
-    """Every program of these lessons, in their order; a program that failed has its error.
+    """The named program of each lesson, in their order; a program that failed has its error.
 
     `notify` receives one line at each change.
     """
-    programs = [(lesson, program) for lesson in lessons for program in lesson.programs]
-    return build_each(programs, cache=cache, notify=notify, at_once=at_once)
-
-
-def build_each(
-    programs: Sequence[tuple[Lesson, str]], *, cache: Cache, notify: Callable[[str], None], at_once: int | None = None
-) -> list[LessonResult]:
-    """The named program of each lesson."""
     jobs = [_Job(lesson, program) for lesson, program in programs]
-    _Build(jobs, cache=cache, notify=notify, at_once=at_once or max(2, cores())).run()
+    _Build(jobs, cache=cache, notify=notify).run()
     return [_made(job) for job in jobs]
 
 
 class _Build:
     """Where each job is."""
 
-    def __init__(self, jobs: list[_Job], *, cache: Cache, notify: Callable[[str], None], at_once: int):
-        self.jobs, self.cache, self.notify, self.at_once = jobs, cache, notify, at_once
+    def __init__(self, jobs: list[_Job], *, cache: Cache, notify: Callable[[str], None]):
+        self.jobs, self.cache, self.notify, self.at_once = jobs, cache, notify, max(2, cores())
         self.waiting: list[_Batch] = []
         self.running: dict[_Batch, Path] = {}
         self.deaths: dict[str, int] = {}

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
 
-from compare.gallery.answers import HOW, Answer, AnswerError, count_emitted, format_counts, read_answer
+from compare.gallery.answers import HOW, Answer, AnswerError, format_counts, read_answer
 from compare.gallery.compile_lessons import build_each
 from compare.gallery.lesson_types.lesson import STANDINGS
 from compare.gallery.lesson_types.lesson_result import LessonResult
@@ -65,7 +65,7 @@ def take_quiz(seed: int | None, words: str | None, *, as_json: bool, no_cache: b
         _print_question(result, number)
         answer = _read_typed(lesson.mesh) if words is None else answer
         _print_truth(result, answer)
-    return 0 if result.ok and (answer is None or answer.is_right(count_emitted(result))) else 1
+    return 0 if result.ok and (answer is None or answer.is_right(result.counts)) else 1
 
 
 def hide_name(result: LessonResult) -> str:
@@ -111,7 +111,7 @@ def _print_question(result: LessonResult, number: int) -> None:
 
 def _print_truth(result: LessonResult, answer: Answer | None) -> None:
     """Print whether the answer is right, the compiled collectives, and the lesson's rule."""
-    out, lesson, truth = console(), result.lesson, count_emitted(result)
+    out, lesson, truth = console(), result.lesson, result.counts
     if answer is None:
         _prose(out, f"It is {format_counts(truth)}")
     elif answer.is_right(truth):
@@ -156,7 +156,7 @@ def _question_json(result: LessonResult, number: int) -> dict[str, object]:
 
 
 def _answer_json(result: LessonResult, answer: Answer | None) -> dict[str, object]:
-    lesson, truth = result.lesson, count_emitted(result) if result.ok else None
+    lesson, truth = result.lesson, result.counts if result.ok else None
     return {
         "error": result.error,
         "answer": None if answer is None else dict(answer.counts),

@@ -68,9 +68,11 @@ def query_run(run: JudgedRun, *, name: str = "", arm: str = "", phase: str = "",
     Without a cell, the default cells are searched first, then the others.  Raises `WorkError` if there is no such
     program, none whose passes were recorded, or none with that name.
     """
-    cells = [program for program in run.programs if _fits(program, arm=arm, phase=phase, cell=cell)]
+    selected = {result.key for result in run.run.select((arm, phase, cell))}
+    cells = [program for program in run.programs if program.result.key in selected]
     if not cells:
-        raise WorkError(f"{run.run.folder} has no program {_asked(arm, phase, cell)}; there are {_all(run.programs)}")
+        asked = "/".join(word or "*" for word in (arm, phase, cell))
+        raise WorkError(f"{run.run.folder} has no program {asked}; there are {_all(run.programs)}")
     recorded = [cell for cell in cells if cell.lineage is not None]
     if not recorded:
         why = "; ".join(dict.fromkeys(cell.why_no_lineage or cell.result.status for cell in cells))
@@ -106,15 +108,6 @@ def _of(cells: Sequence[JudgedProgram], wanted: Collection[str]) -> list[History
         for row in cell.rows
         if row.name in wanted and (life := (cell.lineage or {}).get(row.name))
     ]
-
-
-def _fits(program: JudgedProgram, *, arm: str, phase: str, cell: str) -> bool:
-    wanted = (arm, phase, cell)
-    return all(not word or word == part for word, part in zip(wanted, program.result.key, strict=True))
-
-
-def _asked(arm: str, phase: str, cell: str) -> str:
-    return "/".join(word or "*" for word in (arm, phase, cell))
 
 
 def _all(cells: Sequence[JudgedProgram]) -> str:

@@ -1,7 +1,5 @@
 """Metrics of time: steps, communication, overlap, bubble, and what memory costs (docs/metrics.md, section 13)."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pandas as pd
 
@@ -9,7 +7,7 @@ from compare.hlo.emission.hlo_category import category_of
 from compare.metric.card import Card
 from compare.metric.errors import NotApplicable
 from compare.metric.subject import Subject
-from compare.metric.value import Detail, Value, applicable
+from compare.metric.value import Detail, Value, applicable, in_seconds
 from compare.metrics.devices import arrival_lags, per_device, stragglers
 from compare.metrics.pipeline import find_ticks, summarize_pipeline
 from compare.metrics.summary import summarize_tracks
@@ -22,7 +20,6 @@ from compare.timeline.tracks.tracks import DeviceTrack, spans
 from meshes.devices.generations import GENERATIONS
 
 NO_DEVICE = "the trace shows no device, so no time of one"
-_NO_STEP = "the trace holds no step"
 _PREFILL, _DECODE = "prefill", "decode"
 _COPY = r"^%?(?:copy|slice|dynamic-slice|dynamic-update-slice)-start\b"
 _COPY_OP = r"^%?(?:copy|slice|dynamic-slice|dynamic-update-slice)-(?:start|done)\b"
@@ -32,9 +29,13 @@ def _per_step(subject: Subject) -> TraceTimes:
     return summarize_tracks(subject.tracks).per_step
 
 
+def _step_ns(subject: Subject) -> float:
+    return applicable(_per_step(subject).step_ns, "the trace holds no step")
+
+
 def avg_step_time(subject: Subject) -> Value:
     """The mean step."""
-    return Value(applicable(_per_step(subject).step_ns, _NO_STEP) / 1e9, {"each_step_s": [*_steps(subject)]})
+    return Value(_step_ns(subject) / 1e9, {"each_step_s": [*_steps(subject)]})
 
 
 def _steps(subject: Subject) -> list[float]:
@@ -85,7 +86,8 @@ def communication_fraction(subject: Subject) -> Value:
     per_step = _per_step(subject)
     share = applicable(per_step.communication_fraction, NO_DEVICE)
     return Value(
-        _percent(share), {"communication_s": _seconds(per_step.communication_ns), "step_s": _seconds(per_step.step_ns)}
+        _percent(share),
+        {"communication_s": in_seconds(per_step.communication_ns), "step_s": in_seconds(per_step.step_ns)},
     )
 
 
@@ -111,8 +113,8 @@ def _busy_ns(subject: Subject) -> float:
 def total_communication_time(subject: Subject) -> Value:
     """Of one device in one step."""
     per_step = _per_step(subject)
-    by_kind: dict[str, Detail] = {kind: _seconds(part.communication_ns) for kind, part in per_step.by_kind.items()}
-    by_axes: dict[str, Detail] = {axes: _seconds(part.communication_ns) for axes, part in per_step.by_axes.items()}
+    by_kind: dict[str, Detail] = {kind: in_seconds(part.communication_ns) for kind, part in per_step.by_kind.items()}
+    by_axes: dict[str, Detail] = {axes: in_seconds(part.communication_ns) for axes, part in per_step.by_axes.items()}
     total_ns = applicable(per_step.communication_ns, NO_DEVICE)
     return Value(total_ns / 1e9, {"by_kind_s": by_kind, "by_axes_s": by_axes})
 
@@ -122,7 +124,7 @@ def comm_kernel_breakdown_tpu(subject: Subject) -> Value:
     by_kind = _per_step(subject).by_kind
     if not subject.tracks.has_devices:
         raise NotApplicable(NO_DEVICE)
-    seconds: dict[str, Detail] = {kind: _seconds(part.communication_ns) for kind, part in by_kind.items()}
+    seconds: dict[str, Detail] = {kind: in_seconds(part.communication_ns) for kind, part in by_kind.items()}
     return Value(sum(part.communication_ns or 0.0 for part in by_kind.values()) / 1e9, {"by_kind_s": seconds})
 
 
@@ -133,17 +135,13 @@ def compute_comm_overlap(subject: Subject) -> Value:
         raise NotApplicable("no step communicates: there is nothing to overlap")
     share = applicable(per_step.overlap, NO_DEVICE)
     return Value(
-        _percent(share), {"hidden_s": _seconds(per_step.hidden_ns), "exposed_s": _seconds(per_step.exposed_ns)}
+        _percent(share), {"hidden_s": in_seconds(per_step.hidden_ns), "exposed_s": in_seconds(per_step.exposed_ns)}
     )
 
 
 def _percent(share: float) -> float:
     """Of a quotient of nine digits."""
     return round(100 * share, 7)
-
-
-def _seconds(value: float | int | None) -> float | None:
-    return None if value is None else value / 1e9
 
 
 def straggler(subject: Subject) -> Value:
@@ -156,7 +154,7 @@ def straggler(subject: Subject) -> Value:
         raise NotApplicable("fewer than two devices communicate")
     by_device: dict[str, Detail] = {str(device): value / 1e9 for device, value in times.items()}
     lags: list[Detail] = [
-        {"device": late.device, "mean_lag_s": _seconds(late.mean_lag_ns), "last_share": late.last_share}
+        {"device": late.device, "mean_lag_s": in_seconds(late.mean_lag_ns), "last_share": late.last_share}
         for late in stragglers(arrival_lags(tracks, subject.sends))
     ]
     return Value((longest - min(times.values())) / longest, {"communication_s": by_device, "lags": lags})
@@ -187,19 +185,30 @@ def mfu(subject: Subject) -> Value:
         raise NotApplicable("the trace shows no model_flops")
     peak = _peak_flops(subject)
     done = _per_device_step(subject, "flops")
-    step_s = applicable(_per_step(subject).step_ns, _NO_STEP) / 1e9
+    step_s = _step_ns(subject) / 1e9
     return Value(100 * done / (step_s * peak), {"flops_per_device_step": done, "step_s": step_s, "peak_flops": peak})
 
 
 def _per_device_step(subject: Subject, column: str) -> float:
     """The sum of a statistic of the leaves of one device and step, mean over the devices that record it."""
-    events = subject.timeline.events
-    leaves = events[events["role"].isin((*OCCUPIED, COMMUNICATION)) & events["step"].ge(0) & events[column].notna()]
+    leaves = _leaves(subject)
+    leaves = leaves[leaves[column].notna()]
     recorded = set(leaves["device"].unique().tolist())
     tracks = [track for track in subject.tracks.devices if track.device in recorded]
-    weights = leaves["device"].map({track.device: track.weight for track in tracks}).fillna(0)
     device_steps = sum(track.weight * int(track.known.sum()) for track in tracks)
-    return float((leaves[column] * weights).sum()) / max(device_steps, 1)
+    return float((leaves[column] * _weights(subject, leaves)).sum()) / max(device_steps, 1)
+
+
+def _leaves(subject: Subject) -> pd.DataFrame:
+    """The events of steps in which a device computes, waits or communicates."""
+    events = subject.timeline.events
+    return events[events["role"].isin((*OCCUPIED, COMMUNICATION)) & events["step"].ge(0)]
+
+
+def _weights(subject: Subject, events: pd.DataFrame) -> "pd.Series[float]":
+    """How many devices the device of each event stands for; 0 of none that is shown."""
+    weights = {track.device: float(track.weight) for track in subject.tracks.devices}
+    return events["device"].map(weights).fillna(0.0)
 
 
 def _peak_flops(subject: Subject) -> float:
@@ -224,16 +233,14 @@ def estimated_bandwidth(subject: Subject) -> Value:
     if "accessed_bytes" not in events or not events["accessed_bytes"].gt(0).any():
         raise NotApplicable("the trace shows no bytes_accessed")
     moved = _per_device_step(subject, "accessed_bytes")
-    step_ns = applicable(_per_step(subject).step_ns, _NO_STEP)
+    step_ns = _step_ns(subject)
     return Value(moved / step_ns, {"bytes_per_device_step": moved, "step_s": step_ns / 1e9})
 
 
 def dominant_kernel_concentration(subject: Subject) -> Value:
     """The largest share of a category in the time of all operations."""
-    events = subject.timeline.events
-    leaves = events[events["role"].isin((*OCCUPIED, COMMUNICATION)) & events["step"].ge(0)]
-    names = _categories(subject, leaves)
-    weights = leaves["device"].map({track.device: track.weight for track in subject.tracks.devices}).fillna(0)
+    leaves = _leaves(subject)
+    names, weights = _categories(subject, leaves), _weights(subject, leaves)
     sums = (leaves["duration_ns"] * weights).groupby(names.to_numpy()).sum().sort_values(ascending=False)
     total = float(sums.sum())
     if not total:
@@ -262,12 +269,13 @@ def memory_transfer_overhead(subject: Subject) -> Value:
     """The part of a step in which local copies run, and nothing computes or communicates."""
     copies, tracks = local_copies(subject), subject.tracks
     alone = 0.0
-    for track, of_device in _by_device(subject, copies):
+    for track in tracks.devices:
+        of_device = copies[copies["device"].eq(track.device)].sort_values("start_ns")
         moving, busy = Union.of(*spans(of_device)), _working(subject, track)
         total = moving.inside(track.begins, track.ends) - (moving & busy).inside(track.begins, track.ends)
         alone += track.weight * float(total[track.known].sum())
     mean = alone / max(tracks.known_device_steps, 1)
-    step = applicable(_per_step(subject).step_ns, _NO_STEP)
+    step = _step_ns(subject)
     return Value(100 * mean / step, {"copies_alone_s": mean / 1e9, "copies": len(copies)})
 
 
@@ -285,14 +293,9 @@ def average_memory_bandwidth(subject: Subject) -> Value:
     known = copies[copies["accessed_bytes"].gt(0) & copies["duration_ns"].gt(0)]
     if known.empty:
         raise NotApplicable("no local copy of the trace shows its bytes")
-    weights = known["device"].map({track.device: track.weight for track in subject.tracks.devices}).fillna(0)
+    weights = _weights(subject, known)
     moved, time = (float((known[name] * weights).sum()) for name in ("accessed_bytes", "duration_ns"))
     return Value(moved / time, {"bytes": moved, "seconds": time / 1e9, "copies": len(known)})
-
-
-def _by_device(subject: Subject, copies: pd.DataFrame) -> Iterator[tuple[DeviceTrack, pd.DataFrame]]:
-    for track in subject.tracks.devices:
-        yield track, copies[copies["device"].eq(track.device)].sort_values("start_ns")
 
 
 def local_copies(subject: Subject) -> pd.DataFrame:

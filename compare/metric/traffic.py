@@ -7,7 +7,7 @@ import pandas as pd
 
 from compare.metric.errors import NotApplicable
 from compare.metric.subject import Subject, weighted_median
-from compare.metric.value import Detail, Value, applicable
+from compare.metric.value import Detail, Value, applicable, in_seconds
 from compare.metrics.network.gaps import interval_rows, measure_gaps, quantiles
 from compare.schedule.hardware import Hardware
 from compare.schedule.schedule import model_step
@@ -69,16 +69,12 @@ def traffic_window(subject: Subject) -> Value:
             "from_axes": row.from_axes,
             "to_axes": row.to_axes,
             "n": row.n,
-            "median_s": _seconds(row.median_ns),
-            "p95_s": _seconds(row.p95_ns),
+            "median_s": in_seconds(row.median_ns),
+            "p95_s": in_seconds(row.p95_ns),
         }
         for row in interval_rows(across)
     ]
     return Value(weighted_median(rest, "interval_ns") / 1e9, {"intervals": pairs})
-
-
-def _seconds(value: float | int | None) -> float | None:
-    return None if value is None else value / 1e9
 
 
 def _axes_known(subject: Subject) -> bool:

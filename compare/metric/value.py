@@ -17,6 +17,10 @@ class Value:
     details: Mapping[str, Detail] = field(default_factory=dict)
 
 
+def in_seconds(value_ns: float | int | None) -> float | None:
+    return None if value_ns is None else value_ns / 1e9
+
+
 def applicable(number: float | int | None, why_not: str) -> float:
     """The number.  `NotApplicable` where there is none."""
     if number is None or not math.isfinite(number):

@@ -21,6 +21,7 @@ from compare.query.saved import SavedTables, Source
 from compare.query.sources import identifier
 from compare.query.tables import TABLES, unit_of
 from compare.render.units import UNKNOWN, bytes_text, count_text, time_text
+from compare.report.grouping import group_by
 from meshes.process.command_line import print_json
 from meshes.process.one_line import plain
 
@@ -283,10 +284,7 @@ def print_tables(runs: Source) -> None:
 
 
 def _by_unit(columns: Mapping[str, str], *, width: int) -> Iterator[str]:
-    units: dict[str, list[str]] = {}
-    for name, kind in columns.items():
-        units.setdefault(unit_of(name, kind), []).append(name)
-    for unit, names in units.items():
+    for unit, names in group_by(columns, lambda name: unit_of(name, columns[name])).items():
         yield from textwrap.wrap(
             f"{unit + ':':<12}{' '.join(names)}", width, initial_indent=_GAP, subsequent_indent=" " * (len(_GAP) + 12)
         )

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from compare.report.grouping import largest_first, sum_by
+from compare.report.model.codec import copy_fields
 from meshes.case import Case
 from meshes.dims import rules
 from meshes.mesh_argument import Plan
@@ -84,10 +86,7 @@ def can_be(case: Case, remedies: Sequence[Remedy]) -> bool:
 
 def _by_bytes(groups: Mapping[Group, int]) -> list[str]:
     """The scopes with avoidable bytes, most bytes first."""
-    amounts: dict[str, int] = {}
-    for (scope, *_), amount in groups.items():
-        amounts[scope] = amounts.get(scope, 0) + amount
-    return sorted(amounts, key=lambda scope: -amounts[scope])
+    return list(largest_first(sum_by((key[0], amount) for key, amount in groups.items())))
 
 
 def _for_group(case: Case, key: Group, *, arm: str, scopes: Sequence[str]) -> Iterator[Remedy]:
@@ -142,9 +141,7 @@ def _pins(case: Case, *, arm: str, scopes: Sequence[str]) -> Iterator[Remedy]:
 
 
 def _of(row: Variant, arm: str) -> Remedy:
-    return Remedy(
-        name=row.name, scope=row.scope, site=row.site, sentence=row.sentence, code=row.code[arm], variants=(row.name,)
-    )
+    return copy_fields(row, Remedy, code=row.code[arm], variants=(row.name,))
 
 
 def _microbatches(case: Case) -> Iterator[Remedy]:

@@ -61,6 +61,11 @@ class Cell:
     """Small print behind it; on a page only."""
 
 
+def amount_cell(words: str, amount: float | None, *, style: str = "", exact: str = "") -> Cell:
+    """The words of an amount, which is `zero` where it is none or unknown."""
+    return Cell(words, style=style if amount else "zero", exact=exact)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
     """A column: numbers are right-aligned; `prose` is left-aligned and may wrap."""
@@ -98,6 +103,11 @@ class Table:
     style: str = ""
     captioned: bool = False
     """Whether a page shows the name above it."""
+
+
+def number_columns(*headings: str, page_only: bool = False) -> tuple[Column, ...]:
+    """A column of numbers under each heading."""
+    return tuple(Column(heading=words, page_only=page_only) for words in headings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

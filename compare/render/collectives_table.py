@@ -13,6 +13,7 @@ from compare.render.folded_rows import FOLDED, fold_rows
 from compare.render.terminal import console
 from compare.render.training_parts import training_lines
 from compare.render.units import exact_text
+from compare.report.grouping import group_by
 from meshes.process.one_line import plain
 
 INFERRED = "≈"
@@ -101,9 +102,7 @@ def _mark_inferred(row: Collective, word: str, text: str) -> str:
 
 def kind_lines(rows: Sequence[Collective]) -> list[str]:
     """Bytes per step of each kind and axes, the most first; empty if there is only one."""
-    by_kind: dict[str, list[Collective]] = {}
-    for row in rows:
-        by_kind.setdefault(plain(f"{row.kind} over {row.axes}"), []).append(row)
+    by_kind = group_by(rows, lambda row: plain(f"{row.kind} over {row.axes}"))
     if len(by_kind) < 2:
         return []
     ordered = sorted(by_kind.items(), key=lambda item: -_step(item[1]))

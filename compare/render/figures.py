@@ -43,7 +43,7 @@ STYLE = {
     "axes.titleweight": "bold",
 }
 
-_WIDE, _GAP, _PANEL = 8.0, 0.62, 3.0
+WIDE, _GAP, _PANEL = 8.0, 0.62, 3.0
 """Inches: width of a bar chart, gap around its panels, side of a matrix."""
 
 _COUNTED = "counted in compiled programs, not measured"
@@ -85,7 +85,7 @@ def draw_verdicts(report: Report) -> Picture:
     with open_figure("Bytes on the wire per step, by verdict", [source], high=high) as (figure, tall, top):
         for (phase, phase_report), height in zip(phases.items(), heights, strict=True):
             top -= _GAP + height
-            panel = figure.add_axes((left / _WIDE, (top + 0.35) / tall, (_WIDE - left - 0.2) / _WIDE, height / tall))
+            panel = figure.add_axes((left / WIDE, (top + 0.35) / tall, (WIDE - left - 0.2) / WIDE, height / tall))
             _bars(panel, phase, phase_report)
         handles, labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False)
@@ -124,7 +124,7 @@ def _name(line: HeadlineRow) -> str:
 def draw_matrices(program: Program, table: Traffic, *, top: float, num_devices: int) -> Picture:
     """Traffic matrices, device × device: one panel per axes and one for the total, on one scale."""
     panels = table.panels
-    wide = max(_PANEL * len(panels) + 1.6, _WIDE)
+    wide = max(_PANEL * len(panels) + 1.6, WIDE)
     title = f"{program.phase}: logical bytes from device to device in one step of {program.title} {program.cell}"
     with open_figure(title, [_COUNTED], high=[_PANEL + 0.4], wide=wide) as (figure, tall, _):
         square = ((_PANEL - 0.45) / wide, (_PANEL - 0.45) / tall)
@@ -161,7 +161,7 @@ def _matrix(cell: Axes, matrix: Matrix, *, norm: LogNorm) -> None:
 
 @contextmanager
 def open_figure(
-    title: str, labels: Sequence[str], *, high: Sequence[float], wide: float = _WIDE
+    title: str, labels: Sequence[str], *, high: Sequence[float], wide: float = WIDE
 ) -> Iterator[tuple[Figure, float, float]]:
     """In our style: a figure with its heading, how tall it is, and where below the heading begins, in inches.
 

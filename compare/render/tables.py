@@ -6,11 +6,14 @@ Lists and maps are JSON text in columns named `…_json`; bytes are integers, nu
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import pandas as pd
 
 from compare.render.programs import Program, programs, titles
-from compare.report.model.codec import encode
+from compare.report.model.codec import encode, hinted_fields, plain_options
+from compare.report.model.contract import ServedRow
+from compare.report.model.findings import Difference
 from compare.report.model.report import Report
 
 Row = dict[str, object]
@@ -28,42 +31,24 @@ COLLECTIVES = {
     "serves_json": TEXT, "source_line": TEXT, "hlo": TEXT,
 }  # fmt: skip
 
-INHERENT = {
-    "phase": TEXT,
-    "contract_row": WHOLE,
-    "scope": TEXT,
-    "kind": TEXT,
-    "axes": TEXT,
-    "executions": WHOLE,
-    "payload_bytes": WHOLE,
-    "wire_bytes": WHOLE,
-    "step_wire_bytes": WHOLE,
-    "served_bytes": WHOLE,
-    "unserved_bytes": WHOLE,
-    "formula": TEXT,
-    "source": TEXT,
-    "network": TEXT,
-}
 
-DIFFERENCES = {
-    "phase": TEXT,
-    "arm": TEXT,
-    "scope": TEXT,
-    "axes": TEXT,
-    "kind": TEXT,
-    "verdict": TEXT,
-    "cause": TEXT,
-    "step_wire_bytes": WHOLE,
-    "excess_bytes": WHOLE,
-    "others_json": TEXT,
-    "executions": WHOLE,
-    "sentence": TEXT,
-    "remedy": TEXT,
-    "source_line": TEXT,
-    "names_json": TEXT,
-    "serves_json": TEXT,
-    "controls_json": TEXT,
-}
+def columns_of(record: type, *, names: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """A column for each field of a record, by its type: a number, text or truth as such, any other as JSON.
+
+    names: field -> its column, where that has another name.
+    """
+    columns = {}
+    for part, hint in hinted_fields(record):
+        options = set(plain_options(hint))
+        kind = next((dtype for types, dtype in _DTYPES if options <= types), "")
+        columns[names.get(part.name, part.name) + ("" if kind else "_json")] = kind or TEXT
+    return columns
+
+
+_DTYPES = (({str}, TEXT), ({bool}, TRUTH), ({int}, WHOLE), ({int, float}, NUMBER))
+
+INHERENT = {"phase": TEXT, "contract_row": WHOLE, **columns_of(ServedRow)}
+DIFFERENCES = {"phase": TEXT, **columns_of(Difference, names={"bytes": "step_wire_bytes"})}
 
 TOTALS = {
     **_PROGRAM, "title": TEXT, "status": TEXT, "error": TEXT, "partitioner": TEXT, "loop": TEXT, "attention": TEXT,
@@ -172,15 +157,7 @@ def _energy(program: Program) -> Row:
     if energy is None:
         return {}
     parts = {f"{name}_j": joules for by in (energy.by_component_j, energy.by_verdict_j) for name, joules in by.items()}
-    return {
-        "step_j": energy.step_j,
-        "low_j": energy.low_j,
-        "high_j": energy.high_j,
-        **parts,
-        "per_token_j": energy.per_token_j,
-        "mean_w": energy.mean_w,
-        "peak_w": energy.peak_w,
-    }
+    return encode(energy) | parts
 
 
 def frame(rows: Iterator[Row], columns: Mapping[str, str]) -> pd.DataFrame:

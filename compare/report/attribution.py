@@ -51,11 +51,7 @@ def _of_arm(
         owner, evidence = _owner(effects, removed, origins, hand=by_hand.get(key) == 0)
         yield Attribution(
             arm=arm,
-            scope=key.scope,
-            axes=key.axes,
-            kind=key.kind,
-            verdict=key.verdict,
-            cause=key.cause,
+            **key._asdict(),
             bytes=group.bytes,
             origins=origins,
             controls=effects,

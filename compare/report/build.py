@@ -12,6 +12,7 @@ from compare.report.controls import compare_control, list_changes
 from compare.report.differences import find_differences
 from compare.report.frameworks import Candidate, ExcessSplit, choose_compared, compare_by_partitioner, split_excess
 from compare.report.headline import headline_rows, verdict_sentence
+from compare.report.model.codec import copy_fields
 from compare.report.model.contract import ServedRow
 from compare.report.model.findings import Control, ControlPhase
 from compare.report.model.mesh import Device, DeviceMesh
@@ -141,24 +142,12 @@ def _program(program: JudgedProgram) -> ProgramReport:
     if result.executed:
         # A runtime's copy of a program can have stale lines (torch_xla's scan bodies do); the compile has them.
         rows = tuple(replace(row, source_line=None) for row in rows)
-    return ProgramReport(
+    return copy_fields(
+        about,
+        ProgramReport,
         cell=result.cell,
         status=result.status,
         error=result.error,
-        partitioner=about.partitioner,
-        versions=about.versions,
-        compile_options=about.compile_options,
-        seconds=about.seconds,
-        memory=about.memory,
-        cost=about.cost,
-        loop=about.loop,
-        attention=about.attention,
-        style=about.style,
-        cache=about.cache,
-        tracer=about.tracer,
-        witness=about.witness,
-        constraints=about.constraints,
-        program_digest=about.program_digest,
         execution=_execution(program),
         collectives=rows,
         origins=origin_totals(rows),

@@ -86,26 +86,16 @@ def list_changes(default: ProgramReport, control: ProgramReport) -> tuple[str, .
 
 def compare_control(default: ProgramReport, control: ProgramReport) -> ControlPhase:
     """How one control changes the inflated and induced bytes, in bytes a step; `None` where one cannot be counted."""
-    if not is_counted(default) or not is_counted(control):
-        return ControlPhase(
-            status=control.status,
-            error=control.error,
-            default_bytes=None,
-            control_bytes=None,
-            removed_bytes=None,
-            added_bytes=None,
-        )
-    default_excess, control_excess = excess_by_place(default.collectives), excess_by_place(control.collectives)
-    drops = [
-        default_excess.get(place, 0) - control_excess.get(place, 0) for place in {**default_excess, **control_excess}
-    ]
+    is_known = is_counted(default) and is_counted(control)
+    before, after = excess_by_place(default.collectives), excess_by_place(control.collectives)
+    drops = [before.get(place, 0) - after.get(place, 0) for place in {**before, **after}]
     return ControlPhase(
         status=control.status,
         error=control.error,
-        default_bytes=sum(default_excess.values()),
-        control_bytes=sum(control_excess.values()),
-        removed_bytes=sum(drop for drop in drops if drop > 0),
-        added_bytes=-sum(drop for drop in drops if drop < 0),
+        default_bytes=sum(before.values()) if is_known else None,
+        control_bytes=sum(after.values()) if is_known else None,
+        removed_bytes=sum(drop for drop in drops if drop > 0) if is_known else None,
+        added_bytes=-sum(drop for drop in drops if drop < 0) if is_known else None,
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from compare.report.grouping import group_by, sum_by
 from compare.report.model.findings import Difference
 from compare.report.model.program import CollectiveRow
 from compare.verdict.causes import INDUCED, describe_cause
@@ -37,26 +38,23 @@ class CauseGroup:
 
     def by_origin(self, cause: str) -> dict[str, int]:
         """Origin -> bytes of this cause."""
-        sums: dict[str, int] = {}
-        for row in self.rows:
-            sums[row.origin] = sums.get(row.origin, 0) + row.causes.get(cause, 0)
-        return sums
+        return sum_by((row.origin, row.causes.get(cause, 0)) for row in self.rows)
 
 
 def group_by_cause(rows: Iterable[CollectiveRow]) -> dict[GroupKey, CauseGroup]:
     """The inflated and induced bytes of these rows, in groups."""
-    parts: dict[GroupKey, list[tuple[int, CollectiveRow]]] = {}
-    for row in rows:
-        for verdict, cause, amount in _parts(row):
-            key = GroupKey(row.scope, row.axes, row.kind, verdict, cause)
-            parts.setdefault(key, []).append((amount, row))
+    parts = [
+        (GroupKey(row.scope, row.axes, row.kind, verdict, cause), amount, row)
+        for row in rows
+        for verdict, cause, amount in _parts(row)
+    ]
     return {
         key: CauseGroup(
-            sum(amount for amount, _ in members),
-            sum(row.executions or 0 for _, row in members),
-            tuple(row for _, row in members),
+            sum(amount for _, amount, _ in members),
+            sum(row.executions or 0 for *_, row in members),
+            tuple(row for *_, row in members),
         )
-        for key, members in parts.items()
+        for key, members in group_by(parts, lambda part: part[0]).items()
     }
 
 
@@ -108,11 +106,7 @@ def _difference(
     sentence, remedy = describe_cause(key.cause, induced=key.verdict == "induced", axes=axes)
     return Difference(
         arm=arm,
-        scope=key.scope,
-        axes=key.axes,
-        kind=key.kind,
-        verdict=key.verdict,
-        cause=key.cause,
+        **key._asdict(),
         bytes=group.bytes,
         excess_bytes=group.bytes - max(others.values(), default=0),
         others=others,

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from compare.report.controls import BY_HAND, describe_change
+from compare.report.grouping import group_by, sum_by
+from compare.report.model.codec import copy_fields
 from compare.report.model.findings import Difference, HeadlineRow
 from compare.report.model.program import ArmPrograms, ProgramReport, Totals
 from compare.report.model.report import PhaseReport, Report
@@ -60,20 +62,13 @@ def title_of(program: ProgramReport, arm_title: str) -> str:
 
 def _row(arm: str, title: str, program: ProgramReport, *, required_bytes: int) -> HeadlineRow:
     totals = program.totals
-    return HeadlineRow(
+    sums = ("inherent", "inflated", "induced", "common", "framework_induced", "missing", "wire_bytes")
+    return copy_fields(
+        program,
+        HeadlineRow,
         arm=arm,
         title=title,
-        cell=program.cell,
-        partitioner=program.partitioner,
-        status=program.status,
-        error=program.error,
-        inherent=totals.inherent if totals else None,
-        inflated=totals.inflated if totals else None,
-        induced=totals.induced if totals else None,
-        common=totals.common if totals else None,
-        framework_induced=totals.framework_induced if totals else None,
-        missing=totals.missing if totals else None,
-        wire_bytes=totals.wire_bytes if totals else None,
+        **{name: getattr(totals, name, None) for name in sums},
         ratio=totals.wire_bytes / required_bytes if totals and required_bytes else None,
         qualifier=_qualifier(totals) if totals else "",
     )
@@ -81,16 +76,8 @@ def _row(arm: str, title: str, program: ProgramReport, *, required_bytes: int) -
 
 def _qualifier(totals: Totals) -> str:
     """How unknown and upper-bound rows qualify a total; with both it is neither bound."""
-    has_unknown, has_upper_bound = totals.unknown_rows > 0, totals.upper_bound_rows > 0
-    return (
-        "about"
-        if has_unknown and has_upper_bound
-        else "at least"
-        if has_unknown
-        else "at most"
-        if has_upper_bound
-        else ""
-    )
+    words = {(True, True): "about", (True, False): "at least", (False, True): "at most"}
+    return words.get((totals.unknown_rows > 0, totals.upper_bound_rows > 0), "")
 
 
 def verdict_sentence(report: Report) -> str:
@@ -213,10 +200,7 @@ def _removed(groups: Sequence[Difference]) -> dict[str, list[Difference]]:
 
 def _largest_place(groups: Sequence[Difference]) -> list[Difference]:
     """The groups of the scope and axes with the most excess."""
-    places: dict[tuple[str, str], list[Difference]] = {}
-    for group in groups:
-        places.setdefault((group.scope, group.axes), []).append(group)
-    return max(places.values(), key=_sum)
+    return max(group_by(groups, lambda group: (group.scope, group.axes)).values(), key=_sum)
 
 
 def _sum(groups: Sequence[Difference]) -> int:
@@ -290,11 +274,8 @@ def _failures(report: Report) -> str:
 
 def _best_control(report: Report, arm: str) -> str:
     """`; with attention as einsum, TorchXLA moves 1.00 ×`: of the control that moves least, if that is less."""
-    moved: dict[str, int] = {}
-    for phase in report.phases.values():
-        for row in phase.headline:
-            if row.arm == arm and row.cell not in WITNESSES:
-                moved[row.cell] = moved.get(row.cell, 0) + (row.wire_bytes or 0)
+    rows = [row for phase in report.phases.values() for row in phase.headline if row.arm == arm]
+    moved = sum_by((row.cell, row.wire_bytes or 0) for row in rows if row.cell not in WITNESSES)
     default = next(iter(moved), "")
     others = [cell for cell in moved if cell != default and not cell.endswith(BY_HAND)]
     best = min((cell for cell in others if _is_complete(report, arm, cell)), key=moved.__getitem__, default=default)

@@ -3,6 +3,7 @@
 from compare.contract.notes import list_notes
 from compare.contract.reference_algorithms import required_rows
 from compare.contract.row import ContractRow
+from compare.report.model.codec import copy_fields
 from compare.report.model.contract import Contract, PhaseContract, ServedRow
 from meshes.case import Case
 
@@ -23,17 +24,5 @@ def _phase(case: Case) -> PhaseContract:
 
 def served_row(row: ContractRow, *, served_bytes: int | None = None) -> ServedRow:
     """A row of the contract, with the bytes of it that are satisfied (`None`: unknown)."""
-    return ServedRow(
-        scope=row.scope,
-        kind=row.kind,
-        axes=row.axes,
-        executions=row.executions,
-        payload_bytes=row.payload_bytes,
-        wire_bytes=row.wire_bytes,
-        step_wire_bytes=row.step_wire_bytes,
-        served_bytes=served_bytes,
-        unserved_bytes=None if served_bytes is None else row.step_wire_bytes - served_bytes,
-        formula=row.formula,
-        source=row.source,
-        network=row.network,
-    )
+    unserved = None if served_bytes is None else row.step_wire_bytes - served_bytes
+    return copy_fields(row, ServedRow, served_bytes=served_bytes, unserved_bytes=unserved)

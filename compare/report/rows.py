@@ -1,8 +1,11 @@
 """One judged program in report form: its collectives, its totals, and the contract rows that it satisfies."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from compare.contract.row import ContractRow
+from compare.report.grouping import group_by, sum_by
+from compare.report.model.codec import copy_fields
 from compare.report.model.contract import ServedRow
 from compare.report.model.program import CollectiveRow, OriginTotals, PassChange, Totals
 from compare.report.plan import served_row
@@ -12,23 +15,10 @@ from compare.verdict.verdict import Judgement, Verdict
 def collective_row(verdict: Verdict) -> CollectiveRow:
     """A collective and its verdict."""
     row = verdict.collective
-    return CollectiveRow(
-        name=row.name,
-        kind=row.kind,
-        axes=row.axes,
-        network=row.network,
-        form=row.form,
-        scope=row.scope,
-        origin=row.origin,
-        dtype=row.dtype,
-        executions=row.executions,
-        executions_are=row.executions_are,
-        payload_bytes=row.payload_bytes,
-        wire_bytes=row.wire_bytes,
-        step_wire_bytes=row.step_wire_bytes,
-        source_line=row.source_line,
+    return copy_fields(
+        row,
+        CollectiveRow,
         changes=tuple(PassChange(by=change.by, what=change.what) for change in row.changes),
-        groups=row.groups,
         inherent_bytes=verdict.inherent_bytes,
         inflated_bytes=verdict.inflated_bytes,
         induced_bytes=verdict.induced_bytes,
@@ -77,12 +67,7 @@ def served_rows(judgement: Judgement, contract: Sequence[ContractRow]) -> tuple[
 
 def excess_by_place(rows: Iterable[CollectiveRow]) -> dict[tuple[str, str], int]:
     """(scope, axes) -> inflated + induced bytes, where there are any."""
-    sums: dict[tuple[str, str], int] = {}
-    for row in rows:
-        if row.excess_bytes:
-            place = (row.scope, row.axes)
-            sums[place] = sums.get(place, 0) + row.excess_bytes
-    return sums
+    return sum_by(((row.scope, row.axes), row.excess_bytes) for row in rows if row.excess_bytes)
 
 
 def origin_totals(rows: Iterable[CollectiveRow]) -> tuple[OriginTotals, ...]:
@@ -90,18 +75,12 @@ def origin_totals(rows: Iterable[CollectiveRow]) -> tuple[OriginTotals, ...]:
 
     Rows of unknown executions count as collectives, but in no sum of bytes.
     """
-    by_origin: dict[str, list[CollectiveRow]] = {}
-    for row in rows:
-        by_origin.setdefault(row.origin, []).append(row)
-    entries = [_origin(origin, rows) for origin, rows in by_origin.items()]
+    entries = [_origin(origin, members) for origin, members in group_by(rows, lambda row: row.origin).items()]
     return tuple(sorted(entries, key=lambda entry: (-entry.step_wire_bytes, entry.origin)))
 
 
 def _origin(origin: str, rows: Sequence[CollectiveRow]) -> OriginTotals:
-    changes: dict[str, int] = {}
-    for row in rows:
-        for change in dict.fromkeys(f"{change.by}: {change.what}" for change in row.changes):
-            changes[change] = changes.get(change, 0) + 1
+    changes = Counter(change for row in rows for change in {f"{change.by}: {change.what}": 1 for change in row.changes})
     return OriginTotals(
         origin=origin,
         collectives=len(rows),
@@ -109,5 +88,5 @@ def _origin(origin: str, rows: Sequence[CollectiveRow]) -> OriginTotals:
         inherent_bytes=sum(row.inherent_bytes or 0 for row in rows),
         inflated_bytes=sum(row.inflated_bytes or 0 for row in rows),
         induced_bytes=sum(row.induced_bytes or 0 for row in rows),
-        changes=changes,
+        changes=dict(changes),
     )

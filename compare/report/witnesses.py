@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from compare.report.controls import is_counted
-from compare.report.differences import CauseGroup, GroupKey, group_by_cause
+from compare.report.differences import CauseGroup, group_by_cause
+from compare.report.grouping import sum_by
 from compare.report.model.findings import Difference
 from compare.report.model.program import ProgramReport
 
@@ -64,11 +65,9 @@ def shared_bytes(witness: ProgramReport, groups: Sequence[Difference]) -> int | 
     """
     if not is_counted(witness):
         return None
-    places: dict[tuple[str, str, str], int] = {}
-    for group in groups:
-        place = group.scope, group.axes, group.verdict
-        places[place] = places.get(place, 0) + group.bytes
-    witness_bytes = _by_place(group_by_cause(witness.collectives))
+    places = sum_by(((group.scope, group.axes, group.verdict), group.bytes) for group in groups)
+    witness_groups = group_by_cause(witness.collectives).items()
+    witness_bytes = sum_by(((key.scope, key.axes, key.verdict), group.bytes) for key, group in witness_groups)
     return sum(min(amount, witness_bytes.get(place, 0)) for place, amount in places.items())
 
 
@@ -77,11 +76,3 @@ def main_line(group: CauseGroup) -> str:
     rows = sorted(group.rows, key=lambda row: -row.excess_bytes)
     line = next((row.source_line for row in rows if row.source_line), "")
     return _BEFORE_PACKAGE.sub("", line)
-
-
-def _by_place(groups: Mapping[GroupKey, CauseGroup]) -> dict[tuple[str, str, str], int]:
-    amounts: dict[tuple[str, str, str], int] = {}
-    for key, group in groups.items():
-        place = key.scope, key.axes, key.verdict
-        amounts[place] = amounts.get(place, 0) + group.bytes
-    return amounts

@@ -3,19 +3,16 @@
 import gzip
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from time import process_time
 
 import pytest
 
 from compare.cli.diff import main
-from tests.commands import run_here
+from tests.commands import check_refusal, run_here, run_process
 from tests.compare.verdict.toy_hlo import BACK, GATHER, HOP, SUM, program, wire
-from tests.places import ROOT
+from tests.places import EXAMPLE as RUN
 
-RUN = ROOT / "docs" / "example-run"
 AXES = ("--axes", "data=2,tensor=4")
 INJECTED = wire("all-gather", "bf16[128,1024]", result="bf16[512,1024]", scope="layer.attention.qkv")
 
@@ -114,15 +111,12 @@ def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, words, said):
     done = run_here(
         "diff", *[tmp_path / word if str(word).endswith((".hlo", ".gz", ".pb", ".")) else word for word in words]
     )
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1), done.stderr
-    assert said in done.stderr
+    check_refusal(done, said)
 
 
 def test_a_refusal_of_a_process_is_its_last_word():
-    command = [sys.executable, "-m", "compare.diff", str(RUN), str(RUN / "jax" / "prefill" / "tpu")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
-    assert "is a run folder and" in done.stderr
+    done = run_process("-m", "compare.diff", RUN, RUN / "jax" / "prefill" / "tpu")
+    check_refusal(done, "is a run folder and")
 
 
 def test_a_run_is_the_same_as_itself(capsys):

@@ -3,27 +3,14 @@
 import gzip
 import json
 import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.commands import run_here
-from tests.places import ROOT
+from tests.commands import check_refusal, run_here, run_process
+from tests.places import EXAMPLE, copy_example
 
 pytestmark = pytest.mark.slow
-
-
-def start_process(name, *words):
-    return subprocess.run(
-        [sys.executable, "-m", f"compare.{name}", *map(str, words)],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "100"},
-    )
 
 
 def test_the_plan_is_the_published_check_table():
@@ -53,7 +40,7 @@ def test_the_plan_is_the_published_check_table():
 
 
 def test_help_tells_defaults_where_there_are_any():
-    help_text = " ".join(start_process("run", "--help").stdout.split())
+    help_text = " ".join(run_process("-m", "compare.run", "--help").stdout.split())
     assert "(default: llama-3.1-8b)" in help_text
     assert "(default: None)" not in help_text
     assert "(default: False)" not in help_text
@@ -66,7 +53,7 @@ def test_the_order_of_axes_does_not_matter():
 
 
 def test_the_plan_in_words_fits_100_columns():
-    done = start_process("plan", "--mesh", "tp4pp2")
+    done = run_process("-m", "compare.plan", "--mesh", "tp4pp2")
     assert done.returncode == 0
     assert max(map(len, done.stdout.splitlines())) <= 100
     assert "layer.attention.out" in done.stdout
@@ -104,17 +91,13 @@ WRONG = [
 @pytest.mark.parametrize(("words", "says"), WRONG, ids=[says for _, says in WRONG])
 def test_a_wrong_request_is_one_line_and_status_2(name, words, says):
     done = run_here(name, *words)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert says in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    check_refusal(done, says)
 
 
 @pytest.mark.parametrize("name", ["plan", "run"])
 def test_a_refusal_of_a_process_is_its_last_word(name):
-    done = start_process(name, "--mesh", "tp3x")
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
-    assert "cannot read mesh 'tp3x'" in done.stderr
+    done = run_process("-m", f"compare.{name}", "--mesh", "tp3x")
+    check_refusal(done, "cannot read mesh 'tp3x'")
 
 
 def test_a_model_that_does_not_fit_names_bytes_and_the_smallest_mesh(tmp_path):
@@ -126,9 +109,8 @@ def test_a_model_that_does_not_fit_names_bytes_and_the_smallest_mesh(tmp_path):
 
 
 def test_an_arm_that_does_not_exist_is_refused():
-    done = start_process("run", "--mesh", "tp8", "--arm", "mlx")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "unknown arm 'mlx'; choose from jax, torchxla" in done.stderr
+    done = run_process("-m", "compare.run", "--mesh", "tp8", "--arm", "mlx")
+    check_refusal(done, "unknown arm 'mlx'; choose from jax, torchxla")
 
 
 WRONG_RUNS = [
@@ -146,9 +128,7 @@ WRONG_RUNS = [
 @pytest.mark.parametrize(("words", "says"), WRONG_RUNS, ids=[says for _, says in WRONG_RUNS])
 def test_a_run_that_cannot_be_meant_is_refused_in_one_line(tmp_path, words, says):
     done = run_here("run", "--mesh", "tp8", *words, "--out", tmp_path / "runs")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert says in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    check_refusal(done, says)
     assert not (tmp_path / "runs").exists()
 
 
@@ -174,31 +154,22 @@ def test_an_output_folder_that_cannot_be_written_is_one_line(tmp_path, obstacle)
         place.mkdir(parents=True)
         (place / "thesis.txt").write_text("mine")
     done = run_here("run", "--mesh", "tp8", "--model", "tiny", "--phase", "decode", "--out", out)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert len(done.stderr.splitlines()) == 1
-    assert str(out) in done.stderr
+    check_refusal(done, str(out))
 
 
 def test_a_run_that_is_none_is_refused(tmp_path):
     for place in (tmp_path / "nothing", tmp_path):
         done = run_here("report", place)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert "is not a run folder: case.json" in done.stderr
+        check_refusal(done, "is not a run folder: case.json")
 
 
-EXAMPLE = ROOT / "docs" / "example-run"
 CELLS = ["jax/decode/tpu", "torchxla/decode/tpu+einsum"]
 
 
 @pytest.fixture
 def run(tmp_path):
     """The run of the README with two of its decode programs."""
-    place = tmp_path / "run"
-    for cell in CELLS:
-        shutil.copytree(EXAMPLE / cell, place / cell, ignore=shutil.ignore_patterns("passes.tar.xz"))
-    case = json.loads((EXAMPLE / "case.json").read_text())
-    (place / "case.json").write_text(json.dumps(case | {"phases": ["decode"], "programs": CELLS}))
-    return place
+    return copy_example(tmp_path / "run", *CELLS, passes=False, phases=["decode"])
 
 
 def pack(cell, text):
@@ -248,7 +219,7 @@ def test_a_damaged_program_costs_only_its_own_cell(run, damage, says):
 
 def test_a_redrawn_run_keeps_what_others_put_there(run):
     (run / "notes.md").write_text("mine")
-    done = start_process("report", run)
+    done = run_process("-m", "compare.report", run)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, str(run / "report.html"))
     assert (run / "notes.md").read_text() == "mine"
     for cell in CELLS:
@@ -273,5 +244,4 @@ def test_a_redrawn_run_of_which_nothing_is_left_leaves_the_one_before(run):
 def test_light_doors_import_no_framework(name):
     heavy = "{'jax', 'jaxlib', 'flax', 'torch', 'torch_xla', 'transformers'}"
     code = f"import compare.{name}, sys; print(sorted({heavy} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
-    assert done.stdout.strip() == "[]"
+    assert run_process("-c", code, check=True).stdout.strip() == "[]"

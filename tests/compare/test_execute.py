@@ -2,10 +2,7 @@
 
 import gzip
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import duckdb
@@ -18,17 +15,14 @@ from compare.metric.catalog import METRICS
 from compare.metric.errors import NotApplicable
 from compare.metric.subject import Request, read_subject
 from compare.report.schema import report_schema
-from tests.places import ROOT
+from tests.commands import run_process
 
 CASE = ("--mesh", "tp4pp2", "--model", "tiny", "--seq", "128", "--phase", "decode")
 MEASURED = [("jax", "cpu"), ("torchxla", "cpu")]
 
 
 def python(*words, cache, cwd):
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(cache)}
-    return subprocess.run(
-        [sys.executable, "-m", *words], capture_output=True, text=True, cwd=cwd, env=environment, check=False
-    )
+    return run_process("-m", *words, cwd=cwd, environment={"WIREDIFF_CACHE": str(cache)})
 
 
 @pytest.fixture(scope="module")

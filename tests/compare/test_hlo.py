@@ -12,6 +12,7 @@ from compare.hlo.text.errors import HloError
 from compare.profile.xplane.reader import read_file
 from compare.run.errors import WorkError
 from compare.timeline.errors import TimingError
+from tests.commands import check_refusal, run_here
 from tests.compare.chakra.files import varint
 from tests.places import ROOT
 
@@ -158,10 +159,6 @@ def test_without_json_it_is_a_table_of_at_most_100_columns(file, capsys):
     assert printed.rstrip().endswith("1 collective moves 600 B a step, mean over devices.")
 
 
-def run(*words):
-    return subprocess.run([sys.executable, "-m", "compare.hlo", *map(str, words)], capture_output=True, text=True)
-
-
 @pytest.mark.parametrize(
     ("content", "options", "said"),
     [
@@ -185,11 +182,8 @@ def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, content, options, said
     path = tmp_path / "program.hlo"
     if content is not None:
         path.write_bytes(content)
-    done = run(path, *options)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    done = run_here("hlo", path, *options)
+    check_refusal(done, said)
 
 
 BEFORE = """HloModule jit_f, entry_computation_layout={(f32[64,64]{1,0})->f32[64,64]{1,0}}
@@ -207,9 +201,8 @@ ENTRY main.1 {
 def test_a_program_before_the_partitioner_is_refused_and_not_said_to_move_nothing(tmp_path, header):
     path = tmp_path / "before.hlo"
     path.write_text(BEFORE.replace("jit_f", "jit_f" + header, 1))
-    done = run(path)
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
-    assert "before the partitioner (line 5" in done.stderr
+    done = run_here("hlo", path)
+    check_refusal(done, "before the partitioner (line 5")
     assert "compile().as_text()" in done.stderr
 
 
@@ -246,7 +239,7 @@ use_global_device_ids=true, to_apply=add.1
 def test_a_program_with_a_collective_of_its_own_is_refused_before_the_partitioner(tmp_path, was, now, line):
     path = tmp_path / "manual.hlo"
     path.write_text(MANUAL.replace(was, now, 1) if was else MANUAL)
-    done = run(path)
+    done = run_here("hlo", path)
     if line is None:
         assert (done.returncode, done.stderr) == (0, "")
         return
@@ -273,8 +266,7 @@ def test_a_program_that_splits_nothing_or_is_compiled_moves_nothing(tmp_path, ca
 
 
 def test_a_folder_is_no_file(tmp_path):
-    done = run(tmp_path)
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    check_refusal(run_here("hlo", tmp_path), "")
 
 
 def test_a_run_folder_has_a_table_of_each_default_program(capsys):

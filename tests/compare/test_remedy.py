@@ -1,29 +1,17 @@
 """`compare.remedy` as a user runs it: refusals, and one search on the real compiler."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 from meshes.twins.caches import CACHE_USES
-from tests.commands import run_here
+from tests.commands import check_refusal, run_here, run_process
 from tests.places import ROOT
 
 
 def remedy(*argv, cwd):
     """A process of its own."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(cwd / "cache")}
-    return subprocess.run(
-        [sys.executable, "-m", "compare.remedy", *argv],
-        env=environment,
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=1500,
-        check=False,
-    )
+    return run_process("-m", "compare.remedy", *argv, cwd=cwd, environment={"WIREDIFF_CACHE": str(cwd / "cache")})
 
 
 @pytest.mark.parametrize(
@@ -45,15 +33,12 @@ def remedy(*argv, cwd):
 )
 def test_a_wrong_request_is_refused_in_one_line(argv, says, tmp_path):
     done = run_here("remedy", *argv, cwd=tmp_path, environment={"WIREDIFF_CACHE": str(tmp_path / "cache")})
-    assert (done.returncode, done.stdout) == (2, "")
-    assert says in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    check_refusal(done, says)
 
 
 def test_a_refusal_of_a_process_is_its_last_word(tmp_path):
     done = remedy("--mesh", "tp64", cwd=tmp_path)
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
-    assert "error: tp64 does not divide the heads of llama-3.1-8b" in done.stderr
+    check_refusal(done, "error: tp64 does not divide the heads of llama-3.1-8b")
 
 
 @pytest.mark.slow

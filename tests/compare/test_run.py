@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import subprocess
-import sys
 import sysconfig
 from pathlib import Path
 
@@ -15,7 +13,7 @@ import pytest
 from compare.contract.reference_algorithms import required_rows
 from compare.report.schema import report_schema
 from meshes.case import Case
-from tests.commands import run_here
+from tests.commands import run_here, run_process
 from tests.compare.energy.conserving import check_report_energy
 from tests.places import ROOT
 
@@ -25,15 +23,11 @@ ARMS = {"jax": "tpu+gspmd", "torchxla": "tpu+einsum"}
 pytestmark = pytest.mark.slow
 
 
-def run(*words, cache, out, python=(sys.executable,), path=()):
+def run(*words, cache, out, options=(), path=()):
+    """options: of Python."""
     environment = {"PYTHONPATH": os.pathsep.join([str(ROOT), *map(str, path)]), "WIREDIFF_CACHE": str(cache)}
-    return subprocess.run(
-        [*python, "-m", "compare.run", *words, "--out", str(out)],
-        capture_output=True,
-        text=True,
-        cwd=out.parent,
-        env=os.environ | environment,
-    )
+    words = (*options, "-m", "compare.run", *words, "--out", out)
+    return run_process(*words, cwd=out.parent, environment=environment)
 
 
 @pytest.fixture(scope="module")
@@ -191,12 +185,8 @@ def bare_site(place, *, without):
 def test_a_run_is_drawn_again_with_no_framework_installed(scratch, folder, report):
     site = bare_site(scratch / "light", without=r"(jax|flax|torch|libtpu|transformers|orbax|tensor|xprof)")
     out = scratch / "again"
-    done = subprocess.run(
-        [sys.executable, "-S", "-m", "compare.report", str(folder), "--out", str(out)],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{site}"},
-    )
+    paths = {"PYTHONPATH": f"{ROOT}{os.pathsep}{site}"}
+    done = run_process("-S", "-m", "compare.report", folder, "--out", out, environment=paths)
     assert done.returncode == 0, done.stderr
     assert json.loads((out / "report.json").read_text()) == report
     assert (out / "report.html").read_text() == (folder / "report.html").read_text()
@@ -205,7 +195,7 @@ def test_a_run_is_drawn_again_with_no_framework_installed(scratch, folder, repor
 def test_an_arm_that_is_not_installed_costs_only_itself(scratch, folder):
     site = bare_site(scratch / "no-torch", without=r"(torch|functorch)")
     words = (*TINY, "--phase", "decode", "--controls", "none")
-    done = run(*words, cache=scratch / "cache2", out=scratch / "half", python=(sys.executable, "-S"), path=(site,))
+    done = run(*words, cache=scratch / "cache2", out=scratch / "half", options=("-S",), path=(site,))
     assert done.returncode == 1, done.stderr
     written = json.loads((Path(done.stdout.splitlines()[-1]).parent / "report.json").read_text())
     assert written["arms"]["jax"]["status"] == "ok"

@@ -1,14 +1,11 @@
 """The whole job over two slices: both arms compiled, and what crosses between slices told apart."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.places import ROOT
+from tests.commands import run_process
 
 SHIFT = 5 * 512 // 2
 """Five ticks of 2 tokens · 128 · 2 bytes, sent by the four devices of the first stage."""
@@ -21,15 +18,9 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def done(tmp_path_factory, shared_cache):
     out = tmp_path_factory.mktemp("slices")
-    words = ("--mesh", "pp2tp4@2xv5e:2x2", "--model", "tiny", "--seq", "128", "--phase", "decode")
-    environment = {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(shared_cache)}
-    return subprocess.run(
-        [sys.executable, "-m", "compare.run", *words, "--details", "--out", str(out / "runs")],
-        capture_output=True,
-        text=True,
-        cwd=out,
-        env=os.environ | environment,
-    )
+    words = ("--mesh", "pp2tp4@2xv5e:2x2", "--model", "tiny", "--seq", "128", "--phase", "decode", "--details")
+    environment = {"WIREDIFF_CACHE": str(shared_cache)}
+    return run_process("-m", "compare.run", *words, "--out", out / "runs", cwd=out, environment=environment)
 
 
 @pytest.fixture(scope="module")

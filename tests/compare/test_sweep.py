@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tests.commands import run_here
+from tests.commands import run_here, run_process
 from tests.places import ROOT
 
 TINY = ("--models", "tiny", "--seq", "128", "--phases", "decode", "--arm", "jax")
@@ -162,12 +162,8 @@ def test_again_it_makes_nothing_and_prints_what_is_in_its_file(scratch, done):
 @pytest.mark.slow
 def test_a_case_of_a_sweep_is_what_compare_run_makes(scratch, done):
     words = ("--mesh", "tp8", "--model", "tiny", "--seq", "128", "--phase", "decode", "--arm", "jax")
-    subprocess.run(
-        [sys.executable, "-m", "compare.run", *words, "--out", str(scratch / "runs")],
-        check=True,
-        capture_output=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(scratch / "cache")},
-    )
+    environment = {"WIREDIFF_CACHE": str(scratch / "cache")}
+    run_process("-m", "compare.run", *words, "--out", scratch / "runs", environment=environment, check=True)
     run_folder, other = ((scratch / place / NAMES[0]) for place in ("runs", "out"))
     assert (run_folder / "report.json").read_bytes() == (other / "report.json").read_bytes()
     files = [{path.relative_to(run) for path in run.rglob("*")} for run in (run_folder, other)]

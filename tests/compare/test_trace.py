@@ -9,6 +9,7 @@ from compare.cli.trace import main
 from compare.render.time.profile_summary import _step_bars
 from compare.report.model.timing import Times
 from meshes.process.command_line import run_command
+from tests.commands import check_refusal, run_here
 from tests.compare.timeline.scenes import FUSION, PROGRAM, REDUCE
 from tests.compare.timeline.spaces import Space, tpu
 
@@ -129,7 +130,7 @@ def test_a_cut_file_is_told_with_what_could_be_read(tmp_path, capsys):
         (["good.pb", "--hlo", "text.pb"], "not HLO text"),
     ],
 )
-def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, capsys, words, complaint):
+def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, words, complaint):
     for session in ("a", "b"):
         folder = tmp_path / "sessions" / "plugins" / "profile" / session
         folder.mkdir(parents=True)
@@ -143,12 +144,7 @@ def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, capsys, words, complai
     gpu.plane("/device:GPU:0").line("Stream #1").event("nccl", 0, 5)
     (tmp_path / "gpu.pb").write_bytes(gpu.serialized())
     files = [str(tmp_path / word) if (tmp_path / word).exists() or word == "nowhere" else word for word in words]
-    with pytest.raises(SystemExit) as caught:
-        run_command(main, files)
-    printed = capsys.readouterr()
-    assert (caught.value.code, printed.out) == (2, "")
-    assert complaint in printed.err
-    assert len(printed.err.splitlines()) == 1
+    check_refusal(run_here("trace", *files), complaint)
 
 
 def test_power_and_heat_are_said_where_they_are_measured_and_else_that_they_are_not(tmp_path, capsys):

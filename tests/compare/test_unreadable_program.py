@@ -8,7 +8,7 @@ import pytest
 from compare.cli import energy, export, history, metric, simulate
 from compare.report.programs import DAMAGED, MISSING, NOT_OFFERED, ProgramResult, list_failures
 from meshes.process.command_line import run_to_status
-from tests.places import EXAMPLE
+from tests.places import copy_example
 
 GOOD, BAD = "jax/decode/tpu", "torchxla/decode/tpu"
 FILE = f"{BAD}/optimized.hlo.gz"
@@ -18,11 +18,7 @@ REASON = f"{FILE} cannot be read again: it is not the file whose digest about.js
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """The two decode programs of the example run, the second one cut short."""
-    place = tmp_path_factory.mktemp("unreadable") / "run"
-    for name in (GOOD, BAD):
-        shutil.copytree(EXAMPLE / name, place / name)
-    case = json.loads((EXAMPLE / "case.json").read_text())
-    (place / "case.json").write_text(json.dumps(case | {"phases": ["decode"], "programs": [GOOD, BAD]}))
+    place = copy_example(tmp_path_factory.mktemp("unreadable") / "run", GOOD, BAD, phases=["decode"])
     (place / FILE).write_bytes((place / FILE).read_bytes()[:3000])
     return place
 

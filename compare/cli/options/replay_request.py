@@ -5,6 +5,7 @@ from pathlib import Path
 
 from compare.cli.options.chip_option import add_chip
 from compare.cli.options.machine_options import add_machine, add_rules, is_as_astra_sim
+from compare.report.model.codec import copy_fields
 from compare.simulate.graphs.answer import GraphRequest
 from meshes.process.command_line import command_parser
 
@@ -28,16 +29,8 @@ def parse_graph_request(words: Sequence[str]) -> GraphRequest:
     add("--out", metavar="FILE.json.gz", type=Path, help=out)
     add("--json", action="store_true", help="print one line of JSON")
     options = parser.parse_args(words)
-    request = GraphRequest(
-        path=options.path,
-        machine=options.machine,
-        as_astra_sim=is_as_astra_sim(options, parser),
-        aware=options.aware,
-        words=(options.arm, options.phase, options.cell),
-        chip=options.chip,
-        out=options.out,
-        json=options.json,
-    )
+    is_astra_sim, program = is_as_astra_sim(options, parser), (options.arm, options.phase, options.cell)
+    request = copy_fields(options, GraphRequest, as_astra_sim=is_astra_sim, words=program)
     if options.out and (options.rules or request.is_run):
         parser.error("--out is of a trace on our own engine; leave out --as")
     if options.out and not options.out.name.endswith(".json.gz"):

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, replace
 import pandas as pd
 
 from compare.diff.own.show import print_to_text, render_html
-from compare.render.time.speed.operations import operation_words
-from compare.render.time.speed.program_step import AMOUNTS, operation_amounts, operation_place, print_step
+from compare.render.time.speed.operations import AMOUNTS, operation_amounts, operation_words
+from compare.render.time.speed.program_step import operation_place, print_step
 from compare.report.model.timing import Number, Operation
 from compare.timeline.timeline import Timeline
 from compare.user_program.step_time import StepTime

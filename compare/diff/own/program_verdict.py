@@ -15,6 +15,7 @@ from compare.hlo.collective import COLLECTIVE_KINDS, PUBLIC, Collective
 from compare.hlo.scope_key import path_of
 from compare.render import units
 from compare.render.collectives_table import INFERRED, local_source, short_source, told_apart
+from compare.report.grouping import largest_first, sum_by
 from compare.report.rows import sum_totals
 from compare.user_program.judge_saved import judge_saved
 from compare.user_program.program_mesh import format_axes
@@ -128,12 +129,9 @@ class ProgramVerdict:
         yield from map(_unserved_line, self.unserved)
 
     def _cause_lines(self) -> Iterator[str]:
-        sums: dict[tuple[bool, str], int] = {}
-        for row in self.rows:
-            for cause, amount in row.causes.items():
-                key = _is_induced(row, cause), cause
-                sums[key] = sums.get(key, 0) + amount
-        for (induced, cause), amount in sorted(sums.items(), key=lambda entry: -entry[1]):
+        causes = ((row, *cause) for row in self.rows for cause in row.causes.items())
+        sums = sum_by(((_is_induced(row, cause), cause), amount) for row, cause, amount in causes)
+        for (induced, cause), amount in largest_first(sums).items():
             words = describe_cause(cause, induced=induced, axes=self.axes)
             verdict = "induced" if induced else "inflated"
             yield f"{cause}, {verdict}, {units.exact_text(amount)}: {words.sentence}. Remedy: {words.remedy}."

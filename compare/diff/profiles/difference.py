@@ -12,6 +12,7 @@ from compare.diff.profiles.parts import COMPUTE, COPIES, EXPOSED, IDLE, PARTS, P
 from compare.metrics.program_times import stem_of, time_programs
 from compare.profile.join.profile import read_profile
 from compare.profile.xplane.reader import profile_files
+from compare.report.model.codec import copy_fields
 from compare.report.model.timing import Number
 from compare.report.model.trace import PlaceTimes, ProgramTimes, TraceOperation
 from compare.timeline.programs import EXECUTED, OUTSIDE, bare_names
@@ -170,36 +171,12 @@ class _Side:
 
 
 def _of_place(place: PlaceTimes) -> _Side:
-    return _Side(
-        place.place,
-        place.role,
-        place.kind,
-        place.axes,
-        place.place,
-        "",
-        "",
-        place.executions,
-        place.payload_bytes,
-        place.time_ns,
-        place.exposed_ns,
-    )
+    return copy_fields(place, _Side, what=place.place, source=place.place, part="", category="")
 
 
 def _of_operation(operation: TraceOperation) -> _Side:
-    is_comm = operation.role == COMMUNICATION
-    return _Side(
-        operation.name,
-        operation.role,
-        operation.category if is_comm else "",
-        operation.moves,
-        operation.source,
-        operation.part,
-        operation.category,
-        operation.executions,
-        operation.payload_bytes,
-        operation.time_ns,
-        operation.exposed_ns,
-    )
+    kind = operation.category if operation.role == COMMUNICATION else ""
+    return copy_fields(operation, _Side, what=operation.name, kind=kind, axes=operation.moves)
 
 
 _Key = Callable[[_Side], tuple[str, ...]]
@@ -247,14 +224,10 @@ def _row(a: _Side | None, b: _Side | None) -> Row:
     assert shown is not None
     # What only one has took no time in the other.
     time = [each.time_ns if each else 0 for each in (a, b)]
-    return Row(
-        what=shown.what,
+    return copy_fields(
+        shown,
+        Row,
         before=a.what if a and a.what != shown.what else "",
-        role=shown.role,
-        kind=shown.kind,
-        axes=shown.axes,
-        source=shown.source,
-        part=shown.part,
         executions=tuple(each.executions if each else 0 for each in (a, b)),
         payload_bytes=tuple(each.payload_bytes if each else None for each in (a, b)),
         time_ns=tuple(time),

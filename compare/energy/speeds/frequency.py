@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from compare.energy.core_speed import COMPUTE, Point, best_delay, best_energy, place_on_voltage
 from compare.energy.speeds.subjects import Subject, Subjects, list_voltages
 from compare.render.units import joules_text, percent_text, span_text, time_text
+from compare.report.model.codec import encode
 
 NOMINAL = 1.0
 ENERGY, DELAY = "least energy", "least energy × delay"
@@ -89,18 +90,7 @@ def frequency_json(curves: Sequence[Curve]) -> list[dict[str, object]]:
             "arm": curve.subject.arm,
             "phase": curve.subject.phase,
             "cell": curve.subject.cell,
-            "points": [
-                {
-                    "frequency": point.frequency,
-                    "voltage": point.voltage,
-                    "step_ns": point.step_ns,
-                    "step_j": point.step_j,
-                    "low_j": point.low_j,
-                    "high_j": point.high_j,
-                    "energy_delay_j_s": point.delay_j_s,
-                }
-                for point in curve.points
-            ],
+            "points": [encode(point) | {"energy_delay_j_s": point.delay_j_s} for point in curve.points],
             "best_energy": curve.best_energy.frequency,
             "best_energy_delay": curve.best_delay.frequency,
             "best_energy_range": list(curve.best_range) if curve.best_range else None,

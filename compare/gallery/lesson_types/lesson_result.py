@@ -7,6 +7,7 @@ from pathlib import Path
 
 from compare.gallery.lesson_types.lesson import Emitted, Lesson, Move, count_moves
 from compare.hlo.collective import Collective
+from compare.report.grouping import sum_by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,11 @@ class LessonResult:
         for row in self.rows:
             counts[f"{row.kind}@{row.axes}", row.payload_bytes] += 1 if row.executions is None else row.executions
         return counts
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """kind@axes -> executions a step."""
+        return sum_by((what, times) for (what, _), times in self.emitted.items())
 
     @property
     def is_known(self) -> bool:

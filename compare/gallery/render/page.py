@@ -33,6 +33,7 @@ from compare.gallery.render.words import (
 from compare.render import units
 from compare.render.glossary import GLOSSARY
 from compare.render.html import environment, read_static
+from compare.report.grouping import group_by
 from meshes.process import atomic_files
 
 INDEX, STYLE = "index.html", "gallery.css"
@@ -76,9 +77,7 @@ def write_pages(results: Sequence[LessonResult], folder: Path) -> None:
 
 def render_pages(results: Sequence[LessonResult]) -> dict[str, str]:
     """File name -> text: the index, a page for every lesson that has programs, and the style sheet that they link."""
-    by_lesson: dict[str, list[LessonResult]] = {}
-    for result in results:
-        by_lesson.setdefault(result.lesson.name, []).append(result)
+    by_lesson = group_by(results, lambda result: result.lesson.name)
     order = [lesson for lesson in LESSONS if lesson.name in by_lesson]
     pages = {
         f"{lesson.name}.html": _lesson(lesson, by_lesson[lesson.name], at=at, order=order)
@@ -234,10 +233,8 @@ def _environment() -> Environment:
     templates = environment()
     templates.filters |= {
         "prose": _prose,
-        "bytes": lambda count: units.bytes_text(count).replace(" ", units.KEPT),
         "axes": axes_words,
         "form": form_phrase,
-        "exact": units.exact_text,
         "paragraphs": _paragraphs,
     }
     return templates

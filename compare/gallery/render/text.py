@@ -27,6 +27,7 @@ from compare.gallery.render.words import (
 )
 from compare.render.terminal import STYLES, console, text_width, wrap_prose
 from compare.render.units import bytes_text
+from compare.report.grouping import group_by
 from meshes.process.one_line import plain as harmless
 
 VERDICTS = {"needed": "inherent", "more": "induced", "less": "inflated", "other": "inflated", "failed": "induced"}
@@ -44,9 +45,7 @@ def print_names() -> None:
 def print_gallery(results: Sequence[LessonResult]) -> None:
     """Print a line for each lesson: what it needs, and which programs emit something else."""
     out = console()
-    by_name: dict[str, list[LessonResult]] = {}
-    for result in results:
-        by_name.setdefault(result.lesson.name, []).append(result)
+    by_name = group_by(results, lambda result: result.lesson.name)
     for number, chapter in enumerate(CHAPTERS, 1):
         listed = [lesson for lesson in chapter.lessons if lesson.name in by_name]
         if listed:

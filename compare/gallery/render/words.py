@@ -10,7 +10,6 @@ from compare.gallery.lesson_types.lesson import (
     SHARDY,
     STANDINGS,
     WIRE,
-    Emitted,
     Lesson,
     Move,
     count_moves,
@@ -18,6 +17,7 @@ from compare.gallery.lesson_types.lesson import (
 from compare.gallery.lesson_types.lesson_result import LessonResult, Row, needed_wire
 from compare.gallery.render.figures import Tensor
 from compare.render.units import axes_text, bytes_text, list_text
+from compare.report.grouping import group_by, sum_by
 
 TITLES = {
     "jax/shardy": "JAX (Shardy)",
@@ -69,30 +69,30 @@ class Outcome:
     @property
     def rows(self) -> list[tuple[int, Row]]:
         """Its distinct collectives, each with its number."""
-        groups: dict[tuple[object, ...], list[Row]] = {}
-        for row in self.first.rows:
-            same = (row.kind, row.axes, row.dtype, row.form, row.executions, row.payload_bytes)
-            groups.setdefault(same, []).append(row)
+        groups = group_by(
+            self.first.rows,
+            lambda row: (row.kind, row.axes, row.dtype, row.form, row.executions, row.payload_bytes),
+        )
         return [(len(rows), rows[0]) for rows in groups.values()]
 
     @property
     def emitted(self) -> str:
         """`4 × all-gather over tp, all-reduce over tp`: what it runs in a step."""
-        counts: dict[str, int] = {}
-        for (what, _), times in self.first.emitted.items():
-            counts[what] = counts.get(what, 0) + times
-        return collectives_words(counts)
+        return collectives_words(self.first.counts)
 
     @property
     def titles(self) -> str:
         """`JAX (Shardy and GSPMD) and PyTorch/XLA (GSPMD)`; `All four programs`."""
         if len(self.programs) == len(PROGRAMS):
             return "All four programs"
-        arms: dict[str, list[str]] = {}
-        for name in self.programs:
-            arm, _, partitioner = name.partition("/")
-            arms.setdefault(arm, []).append({"shardy": "Shardy", "gspmd": "GSPMD"}[partitioner])
-        return list_text([f"{ARMS[arm]} ({list_text(partitioners)})" for arm, partitioners in arms.items()])
+        arms = group_by(self.programs, lambda name: name.partition("/")[0])
+        spelt = {"shardy": "Shardy", "gspmd": "GSPMD"}
+        return list_text(
+            [
+                f"{ARMS[arm]} ({list_text([spelt[name.partition('/')[2]] for name in names])})"
+                for arm, names in arms.items()
+            ]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +109,7 @@ class Sum:
 
 def needed_words(lesson: Lesson) -> str:
     """The required collectives of a step, with their counts."""
-    counts: dict[str, int] = {}
-    for move in lesson.needs:
-        counts[move.collective] = counts.get(move.collective, 0) + move.times
-    return collectives_words(counts)
+    return collectives_words(sum_by((move.collective, move.times) for move in lesson.needs))
 
 
 def collectives_words(counts: Mapping[str, int]) -> str:
@@ -248,20 +245,16 @@ def reach(lesson: Lesson, results: Sequence[LessonResult]) -> str:
 
 def partitioners_differ(results: Sequence[LessonResult]) -> bool:
     """Whether a framework's program differs between Shardy and GSPMD."""
-    by_arm: dict[str, list[Emitted]] = {}
-    for result in results:
-        if result.ok:
-            by_arm.setdefault(result.arm, []).append(result.emitted)
-    return any(emitted.count(emitted[0]) < len(emitted) for emitted in by_arm.values())
+    by_arm = group_by((result for result in results if result.ok), lambda result: result.arm)
+    return any(result.emitted != members[0].emitted for members in by_arm.values() for result in members)
 
 
 def evidence(results: Sequence[LessonResult]) -> list[tuple[str, str, list[str]]]:
     """The HLO of programs with collectives, equal ones (up to names) once: title, titles of the others, lines."""
-    groups: dict[tuple[str, ...], list[LessonResult]] = {}
-    for result in results:
-        if result.rows:
-            lines = [_NAME.sub("%", shorten_hlo(row)) for row in result.rows]
-            groups.setdefault(tuple(sorted(lines)), []).append(result)
+    groups = group_by(
+        (result for result in results if result.rows),
+        lambda result: tuple(sorted(_NAME.sub("%", shorten_hlo(row)) for row in result.rows)),
+    )
     return [
         (
             TITLES[first.program],

@@ -6,19 +6,15 @@ from functools import partial
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from compare.render.energy.section import ARITHMETIC, BREAKDOWN
-from compare.render.figures import INK, STYLE, draw_heading, heading_inches, save_figure
+from compare.render.figures import INK, WIDE, open_figure, save_figure
 from compare.render.picture import Drawing, Picture
-from compare.render.time.timing_section import ProgramTiming
+from compare.render.time.timing_section import ProgramTiming, with_energy
 from compare.render.units import joules_text, span_text, time_text
 from compare.report.model.energy import StepEnergy
-
-WIDE = 8.0
-"""Inches."""
 
 # Neighbours differ in grey too, by how dark they are and by their hatching.
 _LOOK = {
@@ -48,7 +44,7 @@ def list_drawings(phases: Mapping[str, Sequence[ProgramTiming]]) -> list[Drawing
     """A figure for every phase, of its default programs with an energy."""
     drawings: list[Drawing] = []
     for phase, timings in phases.items():
-        known = [(timing, timing.energy) for timing in timings if timing.energy and timing.default]
+        known = with_energy(timings)
         drawings += [partial(draw_breakdown, phase, known)] if known else []
     return drawings
 
@@ -56,23 +52,21 @@ def list_drawings(phases: Mapping[str, Sequence[ProgramTiming]]) -> list[Drawing
 def draw_breakdown(phase: str, known: Known) -> Picture:
     """Two stacks of bars: what a step's time goes into, and what its energy."""
     labels = [timing.label for timing, _ in known]
-    head, height = heading_inches(labels), 0.42 * len(known)
-    tall = head + 2 * (height + 0.72) + 0.3
-    left = 0.4 + 0.075 * max(len(_name(timing)) for timing, _ in known)
-    with mpl.rc_context(STYLE | {"hatch.linewidth": 0.6}):
-        figure, top = Figure(figsize=(WIDE, tall)), tall - head
-        draw_heading(figure, f"{phase}: time and energy of a step by component", labels)
+    names, height = [timing.name for timing, _ in known], 0.42 * len(known)
+    left = 0.4 + 0.075 * max(map(len, names))
+    title, high = f"{phase}: time and energy of a step by component", [2 * (height + 0.72), 0.3]
+    with mpl.rc_context({"hatch.linewidth": 0.6}), open_figure(title, labels, high=high) as (figure, tall, top):
         of_time = [energy.time_by_component_ns for _, energy in known]
         of_energy = [_joules(energy) for _, energy in known]
         spans = [(energy.low_j, energy.step_j, energy.high_j) for _, energy in known]
-        for title, names, parts, ends in (
+        for title, stacked, parts, ends in (
             ("time, mean over devices", _TIME, of_time, []),
             ("energy of all chips; line: its range", _ENERGY, of_energy, spans),
         ):
             top -= 0.4 + height
             panel = figure.add_axes((left / WIDE, top / tall, (WIDE - left - 0.25) / WIDE, height / tall))
             top -= 0.32
-            _stack(panel, [_name(timing) for timing, _ in known], names, parts, spans=ends)
+            _stack(panel, names, stacked, parts, spans=ends)
             panel.set_title(title, loc="left")
         shown = [name for name in _LEGEND if any(joules[name] for joules in of_energy)]
         handles = [
@@ -118,7 +112,3 @@ def _stack(
     panel.xaxis.set_major_locator(MaxNLocator(5))
     text = joules_text if spans else time_text
     panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
-
-
-def _name(timing: ProgramTiming) -> str:
-    return f"{timing.title}  {timing.cell}"

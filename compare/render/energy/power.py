@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compare.render.blocks import Widget
-from compare.render.time.timing_section import ProgramTiming
+from compare.render.time.timing_section import ProgramTiming, with_energy
 from compare.render.units import capitalize_first, span_text, time_text, watts_text
 from compare.report.model.energy import StepEnergy
 
@@ -42,7 +42,7 @@ def power_blocks(phases: Mapping[str, Sequence[ProgramTiming]]) -> list[Widget]:
 
 def draw_phase(phase: str, timings: Sequence[ProgramTiming]) -> PhasePower | None:
     """The curves of one phase."""
-    known = [(timing, timing.energy) for timing in timings if timing.energy and timing.default]
+    known = with_energy(timings)
     if not known:
         return None
     longest = max(timing.times.step_ns or 1.0 for timing, _ in known)

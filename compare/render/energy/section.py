@@ -17,9 +17,11 @@ from compare.render.blocks import (
     Table,
     Tone,
     Widget,
+    amount_cell,
+    number_columns,
 )
 from compare.render.picture import Picture, inline_picture
-from compare.render.time.timing_section import ProgramTiming, timings_by_phase
+from compare.render.time.timing_section import ProgramTiming, program_table, timings_by_phase
 from compare.render.units import capitalize_first, joules_text, list_text, ratio_text, span_text, time_text
 from compare.report.model.energy import EnergyDifference, EnergyModel, StepEnergy
 from compare.report.model.report import Report
@@ -104,11 +106,7 @@ def breakdown_table(phase: str, timings: Sequence[ProgramTiming]) -> Table:
     headings = (ARITHMETIC, "memory", "network", "idle, static", "step")
     return Table(
         name=f"Time and energy of a step of {phase}, modelled, by component",
-        columns=(
-            Column(heading="program", prose=True),
-            Column(heading="", prose=True),
-            *(Column(heading=words) for words in headings),
-        ),
+        columns=(Column(heading="program", prose=True), Column(heading="", prose=True), *number_columns(*headings)),
         rows=tuple(row for timing in timings if timing.energy for row in _breakdown_rows(timing, timing.energy)),
     )
 
@@ -116,7 +114,7 @@ def breakdown_table(phase: str, timings: Sequence[ProgramTiming]) -> Table:
 def _breakdown_rows(timing: ProgramTiming, energy: StepEnergy) -> Iterator[Row]:
     times = energy.time_by_component_ns
     of_time = [times[name] for name in ("compute", "memory", "network", "idle")]
-    cells = [_cell(time_text(time), time) for time in of_time]
+    cells = [amount_cell(time_text(time), time) for time in of_time]
     step = Cell(time_text(timing.times.step_ns))
     yield Row(name=timing.title, code=timing.cell, cells=(Cell("time"), *cells, step))
     joules = energy.by_component_j
@@ -126,33 +124,23 @@ def _breakdown_rows(timing: ProgramTiming, energy: StepEnergy) -> Iterator[Row]:
         code=timing.cell,
         cells=(
             Cell("energy"),
-            *(_cell(joules_text(part), part) for part in parts),
+            *(amount_cell(joules_text(part), part) for part in parts),
             Cell(span_text(energy.step_j, energy.low_j, energy.high_j, unit="J")),
         ),
     )
 
 
 def _program_table(phase: str, members: Sequence[ProgramTiming]) -> Table:
-    headings = ("step", "not needed", "a token", "mean power")
-    return Table(
-        name=f"Energy and power of a step of {phase}, modelled",
-        columns=(
-            Column(heading="program", prose=True),
-            *(Column(heading=words) for words in headings),
-            Column(heading="tokens a joule", page_only=True),
-            Column(heading="peak of 1 ms", page_only=True),
-        ),
-        rows=tuple(
-            Row(name=timing.title, code=timing.cell, cells=tuple(_program_cells(timing.energy)))
-            for timing in members
-            if timing.energy
-        ),
-    )
+    columns = number_columns("step", "not needed", "a token", "mean power")
+    columns += number_columns("tokens a joule", "peak of 1 ms", page_only=True)
+    return program_table(f"Energy and power of a step of {phase}, modelled", members, columns, _program_cells)
 
 
-def _program_cells(energy: StepEnergy) -> Iterator[Cell]:
+def _program_cells(timing: ProgramTiming) -> Iterator[Cell]:
+    assert timing.energy is not None
+    energy = timing.energy
     yield Cell(span_text(energy.step_j, energy.low_j, energy.high_j, unit="J"))
-    yield _cell(span_text(energy.avoidable_j, *energy.avoidable_span_j, unit="J"), energy.avoidable_j)
+    yield amount_cell(span_text(energy.avoidable_j, *energy.avoidable_span_j, unit="J"), energy.avoidable_j)
     yield Cell(joules_text(energy.per_token_j))
     yield Cell(span_text(energy.mean_w, energy.low_mean_w, energy.high_mean_w, unit="W"))
     yield Cell(f"{energy.tokens_per_j:.3g}")
@@ -161,26 +149,17 @@ def _program_cells(energy: StepEnergy) -> Iterator[Cell]:
 
 
 def _verdict_table(phase: str, members: Sequence[ProgramTiming]) -> Table:
-    return Table(
-        name=f"Energy of a step of {phase} by verdict, modelled",
-        captioned=True,
-        columns=(
-            Column(heading="program", prose=True),
-            *(Column(heading=name, style=name) for name in VERDICTS),
-        ),
-        rows=tuple(
-            Row(name=timing.title, code=timing.cell, cells=tuple(_verdict_cells(timing.energy)))
-            for timing in members
-            if timing.energy
-        ),
-    )
+    name, columns = f"Energy of a step of {phase} by verdict, modelled", [Column(heading=v, style=v) for v in VERDICTS]
+    return program_table(name, members, columns, _verdict_cells, captioned=True)
 
 
-def _verdict_cells(energy: StepEnergy) -> Iterator[Cell]:
+def _verdict_cells(timing: ProgramTiming) -> Iterator[Cell]:
+    assert timing.energy is not None
+    energy = timing.energy
     for name in VERDICTS:
         joules = energy.by_verdict_j[name]
         words = span_text(joules, energy.low_by_verdict_j[name], energy.high_by_verdict_j[name], unit="J")
-        yield _cell(words, joules, style=name)
+        yield amount_cell(words, joules, style=name)
 
 
 def _difference_table(report: Report, phase: str, difference: EnergyDifference) -> Table:
@@ -200,26 +179,22 @@ def _difference_table(report: Report, phase: str, difference: EnergyDifference) 
     return Table(
         name=f"Energy of a step of {phase} by component, modelled: the compared programs",
         captioned=True,
-        columns=(
-            Column(heading="program", prose=True),
-            *(Column(heading=words) for words in (*NAMES.values(), "step")),
-        ),
+        columns=(Column(heading="program", prose=True), *number_columns(*NAMES.values(), "step")),
         rows=tuple(rows),
     )
 
 
 def _component_cells(parts: Mapping[str, float], total: float) -> tuple[Cell, ...]:
-    return (*(_cell(joules_text(parts[name]), parts[name]) for name in NAMES), Cell(joules_text(total)))
+    return (*(amount_cell(joules_text(parts[name]), parts[name]) for name in NAMES), Cell(joules_text(total)))
 
 
 def _coefficients(model: EnergyModel) -> Iterator[Block]:
     calibrated = f", calibrated on {model.calibrated_on}" if model.calibrated_on else ", not calibrated on any device"
-    headings = ("value", "least", "most", "unit", "standing")
+    headings = ("component", "value", "least", "most", "unit", "standing")
     table = Table(
         name="Coefficients of the energy model",
         columns=(
-            Column(heading="component"),
-            *(Column(heading=words) for words in headings),
+            *number_columns(*headings),
             Column(heading="source", prose=True, page_only=True),
         ),
         rows=tuple(
@@ -237,7 +212,3 @@ def _coefficients(model: EnergyModel) -> Iterator[Block]:
     )
     yield Fold(summary=f"The coefficients: those of {model.name}{calibrated}", blocks=(table,), terminal=Shown.BLOCKS)
     yield PageOnly((Sentence("docs/energy.md says what each covers, and what is left out.", Tone.SOFT),))
-
-
-def _cell(words: str, amount: float, *, style: str = "") -> Cell:
-    return Cell(words, style=style if amount else "zero")

@@ -21,6 +21,7 @@ from compare.render.report.findings import PARTITIONERS
 from compare.render.units import axes_text, bytes_text, exact_text, list_text
 from compare.report.attribution import COMPILER, FORM, OPEN
 from compare.report.controls import describe_control
+from compare.report.grouping import group_by
 from compare.report.model.findings import Attribution, ControlPhase, PartitionerPair
 from compare.report.model.report import Report
 from compare.report.programs import NOT_OFFERED
@@ -75,9 +76,7 @@ def owner_lines(report: Report, phase: str) -> list[str]:
 
 def _by_owner(entries_of_arm: Sequence[Attribution]) -> list[list[Attribution]]:
     """The entries grouped by owner and evidence, the most bytes first."""
-    parts: dict[tuple[str, str], list[Attribution]] = {}
-    for entry in entries_of_arm:
-        parts.setdefault((entry.owner, entry.evidence), []).append(entry)
+    parts = group_by(entries_of_arm, lambda entry: (entry.owner, entry.evidence))
     return sorted(parts.values(), key=lambda entries: -sum(entry.bytes for entry in entries))
 
 
@@ -176,9 +175,7 @@ def control_lines(report: Report) -> list[str]:
 
 def _control_text(phases: Mapping[str, ControlPhase]) -> str:
     """`removes 2.26 GB of 3.12 GB beyond the plan in prefill; no change in decode`, or once for all phases."""
-    effects: dict[str, list[str]] = {}
-    for phase, control in phases.items():
-        effects.setdefault(_effect(control), []).append(phase)
+    effects = group_by(phases, lambda phase: _effect(phases[phase]))
     if len(effects) == 1:
         return next(iter(effects))
     return "; ".join(f"{words} in {list_text(names)}" for words, names in effects.items())

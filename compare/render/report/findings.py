@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 from compare.render import blocks
 from compare.render.programs import Program, compared_programs, programs, titles
-from compare.render.report.step_walkthrough import Move, group_moves
+from compare.render.report.step_walkthrough import Move, group_moves, sum_causes
 from compare.render.units import UNKNOWN, axes_text, bytes_text, count_text, list_text, times_text
 from compare.report.attribution import REDUCED_SHARE
 from compare.report.controls import describe_control
+from compare.report.grouping import group_by, largest_first, sum_by
+from compare.report.model.codec import copy_fields
 from compare.report.model.contract import ServedRow
 from compare.report.model.findings import Difference
 from compare.report.model.program import ProgramReport
@@ -62,10 +64,9 @@ class Findings:
 
 def group_findings(phase: PhaseReport) -> Findings:
     """Group the differences of a phase; each is in exactly one of the three parts, largest first."""
-    merged: dict[tuple[str, ...], list[Difference]] = {}
-    for entry in phase.differences:
-        key = (entry.scope, entry.axes, entry.kind, entry.verdict, entry.cause)
-        merged.setdefault(key, []).append(entry)
+    merged = group_by(
+        phase.differences, lambda entry: (entry.scope, entry.axes, entry.kind, entry.verdict, entry.cause)
+    )
     findings = [Finding(entries=tuple(sorted(rows, key=lambda row: -row.bytes))) for rows in merged.values()]
     different = [finding for finding in findings if finding.excess_bytes]
     different.sort(key=lambda finding: (-finding.excess_bytes, -finding.first.bytes))
@@ -123,22 +124,13 @@ def default_notes(report: Report, phase: str) -> list[str]:
         compared = compared_by_arm.get(program.arm)
         if program.phase != phase or not program.default or not program.judged or compared is None:
             continue
-        if _sum_causes(program) != _sum_causes(compared):
+        if sum_causes(program.rows) != sum_causes(compared.rows):
             notes.append(
                 f"{program.title} {program.cell}, under {program.entry.partitioner}, moves "
-                f"{_excess_text(_sum_causes(program))}; "
+                f"{_excess_text(sum_causes(program.rows))}; "
                 f"{compared.cell}, under the partitioner of the others, is compared instead"
             )
     return notes
-
-
-def _sum_causes(program: Program) -> dict[str, int]:
-    """Cause -> bytes per step of a program, largest first."""
-    causes: dict[str, int] = {}
-    for row in program.rows:
-        for cause, amount in row.causes.items():
-            causes[cause] = causes.get(cause, 0) + amount
-    return dict(sorted(causes.items(), key=lambda item: -item[1]))
 
 
 def _excess_text(causes: Mapping[str, int]) -> str:
@@ -170,13 +162,14 @@ def _cell_name(cell: str, default: ProgramReport) -> str:
 
 def sources(entry: Difference, shown: Sequence[Program]) -> list[tuple[str, int]]:
     """The distinct source lines of one arm's part of a difference and their bytes, the most first."""
-    names, by_line = set(entry.names), dict[str, int]()
-    for program in shown:
-        for row in program.rows if program.arm == entry.arm else ():
-            if row.name in names and row.source_line:
-                amount = row.causes.get(entry.cause, 0)
-                by_line[row.source_line] = by_line.get(row.source_line, 0) + amount
-    return sorted(by_line.items(), key=lambda line: -line[1])
+    names = set(entry.names)
+    by_line = sum_by(
+        (row.source_line, row.causes.get(entry.cause, 0))
+        for program in shown
+        for row in (program.rows if program.arm == entry.arm else ())
+        if row.name in names and row.source_line
+    )
+    return list(largest_first(by_line).items())
 
 
 def difference(finding: Finding, report: Report, phase: str) -> blocks.DifferenceItem:
@@ -185,15 +178,12 @@ def difference(finding: Finding, report: Report, phase: str) -> blocks.Differenc
     shown = compared_programs(report, phase)
     contract = [_contract_row(phase_report.inherent[index]) for index in entry.serves]
     near = [] if contract else [_contract_row(row) for row in phase_report.inherent if row.scope == entry.scope]
-    return blocks.DifferenceItem(
+    return copy_fields(
+        entry,
+        blocks.DifferenceItem,
         amount=bytes_text(finding.excess_bytes or entry.bytes),
         arm=names.get(entry.arm, entry.arm) if finding.excess_bytes else "Every arm",
         collective=f"{entry.kind} {axes_text(entry.axes)}",
-        scope=entry.scope,
-        verdict=entry.verdict,
-        cause=entry.cause,
-        sentence=entry.sentence,
-        remedy=entry.remedy,
         executions=times_text(entry.executions),
         instructions=len(entry.names),
         by_arm=arms_text(finding, titles=names) if entry.others else "",

@@ -7,6 +7,7 @@ from compare.render.blocks import Cell, Column, Row, Table
 from compare.render.programs import Program, programs
 from compare.render.report.findings import PARTITIONERS
 from compare.render.units import bytes_text, count_text, exact_text, list_text
+from compare.report.grouping import group_by, sum_by
 from compare.report.model.program import OriginTotals
 from compare.report.model.report import Report
 
@@ -68,12 +69,13 @@ def _inserted(program: Program) -> Iterator[tuple[str, Sum]]:
 
 
 def _changed(program: Program) -> Iterator[tuple[tuple[str, str], Sum]]:
-    amounts_by_change: dict[tuple[str, str], list[int]] = {}
-    for row in program.rows:
-        for key in dict.fromkeys((change.by, change.what) for change in row.changes):
-            amounts_by_change.setdefault(key, []).append(row.step_wire_bytes or 0)
-    for key, amounts in amounts_by_change.items():
-        yield key, (len(amounts), sum(amounts))
+    changes = [
+        (key, row.step_wire_bytes or 0)
+        for row in program.rows
+        for key in dict.fromkeys((change.by, change.what) for change in row.changes)
+    ]
+    for key, amounts in group_by(changes, lambda change: change[0]).items():
+        yield key, (len(amounts), sum(amount for _, amount in amounts))
 
 
 def _by_bytes(programs: Sequence[Mapping[Key, Sum]]) -> dict[Key, list[Sum | None]]:
@@ -127,10 +129,7 @@ def _which(program: Program) -> str:
 
 def _changes(entries: Sequence[OriginTotals]) -> list[str]:
     """`2 made async by tpu_async_collective_creator`, over all origins."""
-    sums: dict[str, int] = {}
-    for entry in entries:
-        for change, number in entry.changes.items():
-            sums[change] = sums.get(change, 0) + number
+    sums = sum_by(change for entry in entries for change in entry.changes.items())
     return [
         f"{number} {what} by {by_text(span)}"
         for change, number in sums.items()

@@ -18,6 +18,7 @@ from compare.render.blocks import (
     Table,
     Tone,
     Widget,
+    amount_cell,
 )
 from compare.render.programs import num_devices, programs, titles
 from compare.render.report.attribution import attribution_blocks
@@ -34,6 +35,7 @@ from compare.render.report.missing_notes import is_short, mark_ratio, shortfall_
 from compare.render.report.origins import origin_lines, origin_table
 from compare.render.report.witnesses import witness_blocks
 from compare.render.units import KEPT, bytes_text, count_text, exact_text, list_text, ratio_text
+from compare.report.grouping import group_by
 from compare.report.model import findings as findings_model
 from compare.report.model.findings import HeadlineRow
 from compare.report.model.report import PhaseReport, Report
@@ -120,7 +122,10 @@ def _table(phase: str, phase_report: PhaseReport) -> Table:
                 name=line.title,
                 code=line.cell,
                 cells=(
-                    *(_bytes_cell(getattr(line, name), name) for name in _BYTES),
+                    *(
+                        amount_cell(bytes_text(amount), amount, style=name, exact=exact_text(amount))
+                        for name, amount in ((name, getattr(line, name)) for name in _BYTES)
+                    ),
                     Cell(_ratio(phase_report, line)),
                     Cell(line.partitioner or "–"),
                 ),
@@ -128,10 +133,6 @@ def _table(phase: str, phase_report: PhaseReport) -> Table:
             for line in phase_report.headline
         ),
     )
-
-
-def _bytes_cell(amount: int | None, style: str) -> Cell:
-    return Cell(bytes_text(amount), style=style if amount else "zero", exact=exact_text(amount))
 
 
 def _ratio(phase_report: PhaseReport, line: HeadlineRow) -> str:
@@ -222,9 +223,7 @@ def _items(findings: Sequence[Finding], report: Report, phase: str) -> tuple[Dif
 
 
 def _alike_summary(findings: Sequence[Finding], names: Mapping[str, str]) -> str:
-    causes: dict[str, list[findings_model.Difference]] = {}
-    for finding in findings:
-        causes.setdefault(finding.first.cause, []).append(finding.first)
+    causes = group_by((finding.first for finding in findings), lambda entry: entry.cause)
     sums = {cause: sum(entry.bytes for entry in entries) for cause, entries in causes.items()}
     ordered = sorted(causes, key=lambda cause: -sums[cause])
     words = ", ".join(f"{cause} {bytes_text(sums[cause])}{_where(causes[cause])}" for cause in ordered)

@@ -5,48 +5,30 @@ from dataclasses import dataclass
 
 from compare.render.programs import Program, compared_programs
 from compare.render.units import list_text
+from compare.report.grouping import group_by, largest_first, sum_by
 from compare.report.model.contract import ServedRow
 from compare.report.model.program import CollectiveRow
 from compare.report.model.report import Report
 from meshes.case import Case
 
-STEP = (
-    "embed",
-    "pipeline.shift",
-    "norm",
-    "layer.attention.qkv",
-    "layer.attention.core",
-    "layer.attention.out",
-    "layer.moe.route",
-    "layer.moe.dispatch",
-    "layer.moe.experts",
-    "layer.moe.combine",
-    "layer.mlp.up",
-    "layer.mlp.down",
-    "head",
-    "sample",
-    "pipeline.collect",
-)
-"""The order of scopes in a step, for those that no program shows."""
-
 PARTS: Mapping[str, str] = {
     "embed": "token embedding",
+    "pipeline.shift": "shift to the next pipeline stage",
+    "norm": "norm",
     "layer.attention.qkv": "q, k and v projection",
     "layer.attention.core": "attention",
     "layer.attention.out": "attention output projection",
-    "layer.mlp.up": "MLP gate and up projection",
-    "layer.mlp.down": "MLP down projection",
     "layer.moe.route": "expert routing",
     "layer.moe.dispatch": "dispatch of tokens to experts",
     "layer.moe.experts": "experts",
     "layer.moe.combine": "combine of expert outputs",
-    "pipeline.shift": "shift to the next pipeline stage",
-    "pipeline.collect": "return of the sampled ids",
-    "norm": "norm",
+    "layer.mlp.up": "MLP gate and up projection",
+    "layer.mlp.down": "MLP down projection",
     "head": "vocabulary logits",
     "sample": "choice of the next token",
+    "pipeline.collect": "return of the sampled ids",
 }
-"""Scope -> description."""
+"""Scope -> description, in the order of a step, which counts for those that no program shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +49,7 @@ class Move:
     @property
     def causes(self) -> dict[str, int]:
         """Cause -> bytes, largest first."""
-        causes: dict[str, int] = {}
-        for row in self.rows:
-            for cause, amount in row.causes.items():
-                causes[cause] = causes.get(cause, 0) + amount
-        return dict(sorted(causes.items(), key=lambda item: -item[1]))
+        return sum_causes(self.rows)
 
     def sum_of(self, column: str) -> int:
         """The sum of `step_wire_bytes`, `inherent_bytes` … over the rows where it is known."""
@@ -111,7 +89,7 @@ def walk_step(report: Report, phase: str) -> Story:
     """One step of a phase in program order, arms side by side."""
     phase_report, shown = report.phases[phase], compared_programs(report, phase)
     required = phase_report.inherent
-    planned = sorted({row.scope for row in required}, key=lambda scope: _step_index(scope))
+    planned = sorted({row.scope for row in required}, key=_step_index)
     orders = [list(dict.fromkeys(row.scope for row in program.rows)) for program in shown]
     stations = [
         Station(
@@ -134,16 +112,21 @@ def walk_step(report: Report, phase: str) -> Story:
 
 def group_moves(rows: Iterable[CollectiveRow]) -> tuple[Move, ...]:
     """Merge rows that differ only in their names, in order of first occurrence."""
-    alike: dict[tuple[object, ...], list[CollectiveRow]] = {}
-    for row in rows:
-        key = (row.kind, row.axes, row.network, row.form, row.dtype, row.payload_bytes, row.executions_are)
-        unknown = row.executions is None
-        alike.setdefault((*key, row.loops, unknown), []).append(row)
-    return tuple(Move(rows=tuple(members)) for members in alike.values())
+    return tuple(Move(rows=tuple(members)) for members in group_by(rows, _alike).values())
+
+
+def _alike(row: CollectiveRow) -> tuple[object, ...]:
+    key = (row.kind, row.axes, row.network, row.form, row.dtype, row.payload_bytes, row.executions_are)
+    return (*key, row.loops, row.executions is None)
+
+
+def sum_causes(rows: Iterable[CollectiveRow]) -> dict[str, int]:
+    """Cause -> bytes per step, largest first."""
+    return largest_first(sum_by(cause for row in rows for cause in row.causes.items()))
 
 
 def _step_index(scope: str) -> int:
-    return STEP.index(scope) if scope in STEP else len(STEP)
+    return [*PARTS, scope].index(scope)
 
 
 def _merge_orders(orders: Sequence[Sequence[str]]) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from compare.render.blocks import Block, Cell, Column, Fold, Heading, Row, Sentence, Table, Tone
 from compare.render.units import axes_text, bytes_text, exact_text, ratio_text
 from compare.report.differences import CauseGroup, GroupKey, group_by_cause
+from compare.report.grouping import group_by
 from compare.report.model.program import ProgramReport
 from compare.report.model.report import PhaseReport, Report
 from compare.report.witnesses import WITNESSES, main_line, shared_bytes
@@ -51,10 +52,9 @@ def _sentence(report: Report, phase: str, arm: str, cell: str, program: ProgramR
 
 def _group_by_place(program: ProgramReport) -> list[tuple[tuple[str, str, str], list[CauseGroup]]]:
     """(kind, axes, scope) of bytes beyond the plan, with their groups; the most bytes first."""
-    by_place: dict[tuple[str, str, str], list[CauseGroup]] = {}
-    for key, group in _largest_groups(program):
-        by_place.setdefault((key.kind, key.axes, key.scope), []).append(group)
-    return sorted(by_place.items(), key=lambda item: -sum(group.bytes for group in item[1]))
+    by_place = group_by(_largest_groups(program), lambda entry: (entry[0].kind, entry[0].axes, entry[0].scope))
+    groups = [(place, [group for _, group in entries]) for place, entries in by_place.items()]
+    return sorted(groups, key=lambda item: -sum(group.bytes for group in item[1]))
 
 
 def _place_text(place: tuple[str, str, str], groups: list[CauseGroup]) -> str:

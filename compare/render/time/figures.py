@@ -11,19 +11,16 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from compare.render.figures import INK, open_figure, save_figure
+from compare.render.figures import INK, WIDE, open_figure, save_figure
 from compare.render.palette import COMPUTE, COPIES, IDLE, UNCLEAR, VERDICTS
 from compare.render.picture import Drawing, Picture
 from compare.render.time import network_figures
 from compare.render.time.timeline_strip import LaneCommunications, Strip
 from compare.render.time.timing_section import ProgramTiming, by_group
-from compare.render.units import time_text
+from compare.render.units import capitalize_first, time_text
 from compare.report.model.timing import Number, PipelineTimes
 from compare.timeline.arrays import Floats, Ints, Times
 from compare.timeline.intervals import Union, intersect
-
-WIDE = 8.0
-"""Inches."""
 
 _COLUMNS = 400
 """Pixel columns of the picture of a step."""
@@ -68,9 +65,9 @@ def draw_exposed(phase: str, timings: Sequence[ProgramTiming]) -> Picture:
     groups = by_group(timings)
     heights, sources = [0.34 * len(group) for group in groups.values()], [timing.label for timing in timings]
     high = [sum(heights), 0.66 * len(heights), 0.3]
-    left = 0.4 + 0.075 * max(len(_name(timing)) for timing in timings)
+    left = 0.4 + 0.075 * max(len(timing.name) for timing in timings)
     title = f"{phase}: compute and exposed communication of a step"
-    with open_figure(title, sources, high=high, wide=WIDE) as (figure, tall, top):
+    with open_figure(title, sources, high=high) as (figure, tall, top):
         for (source, members), height in zip(groups.items(), heights, strict=True):
             top -= 0.66 + height
             panel = figure.add_axes((left / WIDE, (top + 0.36) / tall, (WIDE - left - 0.2) / WIDE, height / tall))
@@ -100,7 +97,7 @@ def _bars(panel: Axes, timings: Sequence[ProgramTiming]) -> None:
     for row, (timing, end) in enumerate(zip(timings, left, strict=True)):
         words = f"  {time_text(timing.times.exposed_ns)} of {time_text(timing.times.step_ns)} exposed"
         panel.annotate(words, (end, row), va="center", fontsize=8, parse_math=False)
-    panel.set_yticks(rows, [_name(timing) for timing in timings], parse_math=False)
+    panel.set_yticks(rows, [timing.name for timing in timings], parse_math=False)
     panel.invert_yaxis()
     panel.set_xlim(0, max(float(left.max(initial=0)), 1.0) * 1.28)
     panel.xaxis.set_major_locator(MaxNLocator(5))
@@ -113,7 +110,7 @@ def draw_step(phase: str, strips: Sequence[Strip]) -> Picture:
     heights = [_height(strip) * 0.0094 for strip in strips]
     title = f"{phase}: one step: compute of each device and, below it, communication"
     high = [sum(heights), 0.4 * len(strips), 0.62]
-    with open_figure(title, labels, high=high, wide=WIDE) as (figure, tall, top):
+    with open_figure(title, labels, high=high) as (figure, tall, top):
         for strip, height in zip(strips, heights, strict=True):
             top -= 0.4 + height
             panel = figure.add_axes((1.75 / WIDE, (top + 0.05) / tall, (WIDE - 1.95) / WIDE, height / tall))
@@ -210,7 +207,7 @@ def draw_pipeline(phase: str, piped: Sequence[tuple[ProgramTiming, PipelineTimes
     rows = [_stages(pipeline) for _, pipeline in piped]
     title = f"{phase}: the microbatch that each stage holds in each tick"
     high = [sum(0.3 * count + 0.62 for count in rows), 0.05]
-    with open_figure(title, labels, high=high, wide=WIDE) as (figure, tall, top):
+    with open_figure(title, labels, high=high) as (figure, tall, top):
         for (timing, pipeline), count in zip(piped, rows, strict=True):
             top -= 0.62 + 0.3 * count
             panel = figure.add_axes((0.9 / WIDE, (top + 0.36) / tall, (WIDE - 1.1) / WIDE, 0.3 * count / tall))
@@ -219,7 +216,7 @@ def draw_pipeline(phase: str, piped: Sequence[tuple[ProgramTiming, PipelineTimes
             panel.xaxis.set_major_locator(MaxNLocator(6))
             panel.xaxis.set_major_formatter(TIMES)
             bubble, ideal = _percent(pipeline.bubble_share), _percent(pipeline.gpipe_bubble_share)
-            words = f"{_name(timing)}: {bubble} bubble; (p−1)/(m+p−1) is {ideal}"
+            words = f"{timing.name}: {bubble} bubble; (p−1)/(m+p−1) is {ideal}"
             panel.set_title(words, loc="left", parse_math=False)
         caption = (
             f"{_sources([timing for timing, _ in piped])}, {phase}: the microbatch that each stage holds in each tick; "
@@ -267,12 +264,7 @@ def _ticks(panel: Axes, pipeline: PipelineTimes) -> None:
 
 
 def _sources(timings: Sequence[ProgramTiming]) -> str:
-    words = " and ".join(by_group(timings))
-    return f"{words[0].upper()}{words[1:]}"
-
-
-def _name(timing: ProgramTiming) -> str:
-    return f"{timing.title}  {timing.cell}"
+    return capitalize_first(" and ".join(by_group(timings)))
 
 
 def pixel_coverage(starts: Ints | Times, ends: Ints | Times, *, width: float, columns: int) -> Floats:

@@ -12,15 +12,12 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator, SymmetricalLogLocator
 from numpy.typing import NDArray
 
-from compare.render.figures import COLOURS, INK, open_figure, save_figure
+from compare.render.figures import COLOURS, INK, WIDE, open_figure, save_figure
 from compare.render.palette import UNCLEAR
 from compare.render.picture import Drawing, Picture
-from compare.render.time.timing_section import ProgramTiming
+from compare.render.time.timing_section import ProgramTiming, name_sources
 from compare.render.units import axes_text, bytes_text, time_text
 from compare.report.model.timing import Gaps
-
-WIDE = 8.0
-"""Inches."""
 
 _ALL = "all"
 _SHADES = "Blues"
@@ -53,7 +50,7 @@ def draw_network(phase: str, timings: Sequence[ProgramTiming]) -> Picture:
     labels, longest = [timing.label for timing in timings], max(timing.times.step_ns or 1 for timing in timings)
     high = max(1.5, 0.23 * (len(rows) + len(timings)))
     title = f"{phase}: when the network of each axis is active, and bytes sent so far by a device"
-    with open_figure(title, labels, high=[high, 0.75], wide=WIDE) as (figure, tall, _):
+    with open_figure(title, labels, high=[high, 0.75]) as (figure, tall, _):
         low, share = 0.45 / tall, high / tall
         strip = figure.add_axes((1.75 / WIDE, low, 2.5 / WIDE, share))
         _strips(strip, rows, longest)
@@ -66,7 +63,7 @@ def draw_network(phase: str, timings: Sequence[ProgramTiming]) -> Picture:
         _volume(volume, rows, longest)
         volume.set_title("bytes sent", loc="left")
         caption = (
-            f"{_sources(timings)}, {phase}: when the network carries anything (the darker, the more of that time), "
+            f"{name_sources(timings)}, {phase}: when the network carries anything (the darker, the more of that time), "
             "along the step and on circles whose perimeter is the step (rings in the order of the strips, the first "
             "program on top); and the bytes that a device has sent so far; mean over devices and steps"
         )
@@ -81,7 +78,7 @@ def _strips(panel: Axes, rows: Sequence[tuple[ProgramTiming, str]], longest: flo
         up = np.array(timing.section.volume[axes].up, dtype=np.float64)
         shown = round(_COLUMNS * (timing.times.step_ns or 0) / longest)
         table[row, :shown] = up[np.arange(shown) * up.size // max(shown, 1)]
-        names.append(f"{_name(timing)}, {axes} {_percent(timing.section.network[axes].duty_cycle)}")
+        names.append(f"{timing.name}, {axes} {_percent(timing.section.network[axes].duty_cycle)}")
     panel.imshow(
         table,
         aspect="auto",
@@ -153,7 +150,7 @@ def draw_intervals(phase: str, timings: Sequence[ProgramTiming]) -> Picture:
     labels = [timing.label for timing in timings]
     high = max(1.9, 0.17 * len(rows) + 0.25)
     title = f"{phase}: how long the network rests from one communication to the next"
-    with open_figure(title, labels, high=[high, 0.7], wide=WIDE) as (figure, tall, _):
+    with open_figure(title, labels, high=[high, 0.7]) as (figure, tall, _):
         panel = figure.add_axes((0.55 / WIDE, 0.4 / tall, 2.9 / WIDE, high / tall))
         for index, _, row in rows:
             curve = np.array(row.quantiles_ns, dtype=np.float64)
@@ -163,7 +160,7 @@ def draw_intervals(phase: str, timings: Sequence[ProgramTiming]) -> Picture:
         _format_interval_axis(panel)
         _draw_key(figure.add_axes((3.6 / WIDE, 0.4 / tall, 4.3 / WIDE, high / tall)), rows, pairs, high)
         caption = (
-            f"{_sources(timings)}, {phase}: the share of traffic intervals up to a length, from the end of one "
+            f"{name_sources(timings)}, {phase}: the share of traffic intervals up to a length, from the end of one "
             "communication to the start of the next, within one axis and from one to another; negative: they overlap"
         )
         return save_figure(f"time-{phase}-intervals", caption, figure)
@@ -199,7 +196,7 @@ def _draw_key(
             [0.05, 0.35], [down - 0.04] * 2, color=colour, linestyle=_DASHES[index % len(_DASHES)], linewidth=1.3
         )
         numbers = map(time_text, (row.median_ns, row.p95_ns, row.iqr_ns))
-        values = (" → ".join(pair), _name(timing), f"{row.n:,}", *numbers)
+        values = (" → ".join(pair), timing.name, f"{row.n:,}", *numbers)
         for (left, _), word in zip(heads, values, strict=True):
             panel.annotate(word, (left, down), fontsize=7.5, parse_math=False)
 
@@ -221,7 +218,7 @@ def draw_routes(phase: str, timings: Sequence[ProgramTiming], *, num_devices: in
             image[block] = table.get(axes, nothing)
     wide, high = WIDE - 1.7, (WIDE - 1.7) / image.shape[1] * image.shape[0]
     title = f"{phase}: bytes from chip to neighbouring chip in a step"
-    with open_figure(title, labels, high=[high, 0.5], wide=WIDE) as (figure, tall, _):
+    with open_figure(title, labels, high=[high, 0.5]) as (figure, tall, _):
         panel = figure.add_axes((0.6 / WIDE, 0.4 / tall, wide / WIDE, high / tall))
         norm = LogNorm(vmin=max(image.max() / 1e6, 1.0), vmax=max(image.max(), 10.0), clip=True)
         panel.imshow(np.ma.masked_equal(image, 0), cmap=COLOURS, norm=norm, interpolation="nearest", aspect="auto")
@@ -229,7 +226,7 @@ def draw_routes(phase: str, timings: Sequence[ProgramTiming], *, num_devices: in
             for column, axes in enumerate(panels):
                 what = axes_text(axes) if axes != _ALL else "total"
                 words = f"{what} {bytes_text(table.get(axes, nothing).sum() / num_devices)}"
-                words = f"{_name(timing)}: {words}" if not column else words
+                words = f"{timing.name}: {words}" if not column else words
                 left, top = column * pitch - 0.5, row * pitch + gap - 0.5
                 panel.annotate(words, (left, top - 0.12 * gap), fontsize=8, parse_math=False)
                 panel.add_patch(Rectangle((left, top), num_devices, num_devices, fill=False, color=INK, linewidth=0.7))
@@ -239,8 +236,8 @@ def draw_routes(phase: str, timings: Sequence[ProgramTiming], *, num_devices: in
         bar.ax.minorticks_off()
         bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
         caption = (
-            f"{_sources(timings)}, {phase}: bytes from chip (down) to neighbouring chip (across) in one step, as rings "
-            "on the torus carry the collectives, each hop counted; panels say the mean a device"
+            f"{name_sources(timings)}, {phase}: bytes from chip (down) to neighbouring chip (across) in one step, as "
+            "rings on the torus carry the collectives, each hop counted; panels say the mean a device"
         )
         return save_figure(f"traffic-{phase}-routed", caption, figure)
 
@@ -273,11 +270,3 @@ def _order(axes: str) -> tuple[bool, str]:
 def _percent(share: float | None) -> str:
     """`0.5 %`, `43 %`: small values keep a decimal."""
     return "–" if share is None else f"{100 * share:.{1 if 0 < share < 0.0095 else 0}f} %"
-
-
-def _name(timing: ProgramTiming) -> str:
-    return f"{timing.title}  {timing.cell}"
-
-
-def _sources(timings: Sequence[ProgramTiming]) -> str:
-    return " and ".join(dict.fromkeys(timing.source for timing in timings)).capitalize()

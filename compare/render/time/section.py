@@ -17,13 +17,14 @@ from compare.render.blocks import (
     Fold,
     Heading,
     PageOnly,
-    Row,
     Section,
     Sentence,
     Shown,
     Table,
     Tone,
     Widget,
+    amount_cell,
+    number_columns,
 )
 from compare.render.html import read_static
 from compare.render.picture import Picture, inline_picture
@@ -40,6 +41,7 @@ from compare.render.time.timing_section import (
     by_group,
     failures,
     labels,
+    program_table,
     sentence,
     timings_by_phase,
     waits,
@@ -191,18 +193,8 @@ def _idle(timing: ProgramTiming) -> float | None:
 def _table(phase: str, group: str, members: Sequence[ProgramTiming]) -> Table:
     verdicts = [Column(heading=f"exposed {name}", style=name) for name in _VERDICTS]
     more = ("exposed unknown", *_copies(members), "neither", "waiting for others")
-    return Table(
-        name=f"Times of {phase}, {group}",
-        columns=(
-            Column(heading="program", prose=True),
-            *(Column(heading=words) for words in _TIMES.values()),
-            *verdicts,
-            *(Column(heading=words, page_only=True) for words in more),
-        ),
-        rows=tuple(
-            Row(name=timing.title, code=timing.cell, cells=tuple(_cells(timing, members))) for timing in members
-        ),
-    )
+    columns = (*number_columns(*_TIMES.values()), *verdicts, *number_columns(*more, page_only=True))
+    return program_table(f"Times of {phase}, {group}", members, columns, lambda timing: _cells(timing, members))
 
 
 def _copies(members: Sequence[ProgramTiming]) -> list[str]:
@@ -213,11 +205,11 @@ def _copies(members: Sequence[ProgramTiming]) -> list[str]:
 def _cells(timing: ProgramTiming, members: Sequence[ProgramTiming]) -> Iterator[Cell]:
     for name in _TIMES:
         amount = getattr(timing.times, name)
-        yield Cell(time_text(amount), style="" if amount else "zero")
+        yield amount_cell(time_text(amount), amount)
     for name in VERDICTS:
-        yield Cell(time_text(timing.exposed(name)), style=name if timing.exposed(name) else "zero")
+        yield amount_cell(time_text(timing.exposed(name)), timing.exposed(name), style=name)
     for amount in (*[timing.times.copy_wait_ns for _ in _copies(members)], _idle(timing), timing.times.wait_ns):
-        yield Cell(time_text(amount), style="" if amount else "zero")
+        yield amount_cell(time_text(amount), amount)
 
 
 def _longest_waits(timing: ProgramTiming) -> str:

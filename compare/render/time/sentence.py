@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from compare.render.time.timing_section import ProgramTiming, labels, timings
-from compare.render.units import time_text
+from compare.render.units import capitalize_first, time_text
 from compare.report.model.report import Report
 
 _ALIKE = 0.01
@@ -22,8 +22,7 @@ def time_sentence(report: Report) -> str:
     first_arm, *others = sorted(
         dict.fromkeys(timing.arm for timing in known), key=lambda arm: _sort_key(known, arm), reverse=True
     )
-    label = " and ".join(labels(known))
-    label = f"{label[0].upper()}{label[1:]}"
+    label = capitalize_first(" and ".join(labels(known)))
     longer = _compare_steps(
         [timing for timing in known if timing.arm == first_arm], [timing for timing in known if timing.arm != first_arm]
     )

@@ -11,11 +11,12 @@ import pyarrow.parquet as pq
 from compare.energy.amounts import event_joules
 from compare.energy.step_energy import list_rates
 from compare.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS
-from compare.render.tables import NUMBER, TEXT, TRUTH, WHOLE, Row, frame
+from compare.render.tables import NUMBER, TEXT, TRUTH, WHOLE, Row, columns_of, frame
 from compare.render.time.timeline_view import ProgramTimeline, shares_by_name
 from compare.render.time.timing_section import timings
 from compare.report.model.codec import encode
 from compare.report.model.report import Report
+from compare.report.model.timing import Gaps, Messages, PairTraffic
 from compare.timeline.arrays import Floats
 from compare.timeline.timeline import COMMUNICATION, DERIVED_COLUMNS, EVENT_COLUMNS, STEP_COLUMNS, WORK_COLUMNS
 
@@ -44,34 +45,11 @@ TIMES = {
 _PROGRAM = {"phase": TEXT, "arm": TEXT, "cell": TEXT, "source": TEXT}
 
 LISTS = {
-    "intervals": {
-        **_PROGRAM,
-        "from_axes": TEXT,
-        "to_axes": TEXT,
-        "n": WHOLE,
-        "median_ns": NUMBER,
-        "p95_ns": NUMBER,
-        "iqr_ns": NUMBER,
-    },
-    "matrix": {
-        **_PROGRAM,
-        "device_from": WHOLE,
-        "device_to": WHOLE,
-        "axes": TEXT,
-        "logical_bytes": NUMBER,
-        "routed_bytes": NUMBER,
-    },
-    "messages": {
-        **_PROGRAM,
-        "kind": TEXT,
-        "axes": TEXT,
-        "scope": TEXT,
-        "dtype": TEXT,
-        "shapes_json": TEXT,
-        "payload_bytes": NUMBER,
-        "count": NUMBER,
-    },
+    "intervals": {**_PROGRAM, **columns_of(Gaps)},
+    "matrix": {**_PROGRAM, **columns_of(PairTraffic)},
+    "messages": {**_PROGRAM, **columns_of(Messages)},
 }
+del LISTS["intervals"]["quantiles_ns_json"]
 """The lists of a timing section, each a table: docs/metrics.md, sections 5, 7 and 10."""
 
 
@@ -130,11 +108,7 @@ def _list_rows(report: Report, name: str) -> Iterator[Row]:
     """One list of every program's section; a section without it (the matrix of many devices) adds no row."""
     for phase in report.phases:
         for timing in timings(report, phase):
-            rows = {
-                "intervals": timing.section.intervals,
-                "matrix": timing.section.matrix,
-                "messages": timing.section.messages,
-            }[name]
+            rows = getattr(timing.section, name)
             identity = {"phase": phase, "arm": timing.arm, "cell": timing.cell, "source": timing.source}
             yield from ({**identity, **encode(row)} for row in rows or ())
 

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from compare.render.time.timeline_view import NO_SHARE, ProgramTimeline, middle_step, shares_by_name
-from compare.report.model.codec import OPTIONAL, JsonObject, encode
+from compare.report.model.codec import OPTIONAL, JsonObject, copy_fields, encode
 from compare.report.model.mesh import DeviceMesh
 from compare.timeline.intervals import Union
 from compare.timeline.timeline import COMMUNICATION, COMPUTE, COPY, UNKNOWN
@@ -115,15 +115,11 @@ def strip(program: ProgramTimeline, *, stage_of: Mapping[int, int] = NO_STAGES) 
                 talk=_communications(device_comms, indices[comms["device"].eq(device).to_numpy()], begin, unit),
             )
         )
-    return Strip(
-        phase=program.phase,
-        arm=program.arm,
-        title=program.title,
-        cell=program.cell,
-        default=program.default,
+    return copy_fields(
+        program,
+        Strip,
         source=timeline.source,
         on_cpu=program.platform == "cpu",
-        label=program.label,
         unit_ns=unit,
         step_ns=end - begin,
         collectives=collectives,

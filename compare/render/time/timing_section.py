@@ -1,10 +1,12 @@
 """The times of a report's programs: exposed communication, and how much of it is avoidable."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from compare.render.blocks import Cell, Column, Row, Table
 from compare.render.time.timeline_view import figure_label
 from compare.render.units import axes_text, time_text
+from compare.report.grouping import group_by, largest_first, sum_by
 from compare.report.headline import title_of
 from compare.report.model.energy import StepEnergy
 from compare.report.model.program import CollectiveRow, ProgramReport
@@ -38,6 +40,11 @@ class ProgramTiming:
     """Its collectives."""
     energy: StepEnergy | None = None
     """Of a modelled step."""
+
+    @property
+    def name(self) -> str:
+        """In figures."""
+        return f"{self.title}  {self.cell}"
 
     @property
     def source(self) -> str:
@@ -179,6 +186,30 @@ def _timing(
     )
 
 
+def program_table(
+    name: str,
+    timings: Sequence[ProgramTiming],
+    columns: Sequence[Column],
+    cells: Callable[[ProgramTiming], Iterable[Cell]],
+    *,
+    captioned: bool = False,
+) -> Table:
+    """A row for each program, under its name; columns and cells: all but that."""
+    rows = (Row(name=timing.title, code=timing.cell, cells=tuple(cells(timing))) for timing in timings)
+    columns = (Column(heading="program", prose=True), *columns)
+    return Table(name=name, columns=columns, rows=tuple(rows), captioned=captioned)
+
+
+def with_energy(timings: Iterable[ProgramTiming]) -> list[tuple[ProgramTiming, StepEnergy]]:
+    """The default programs that have an energy, and that."""
+    return [(timing, timing.energy) for timing in timings if timing.energy and timing.default]
+
+
+def name_sources(timings: Iterable[ProgramTiming]) -> str:
+    """`Modelled and measured`: where the times of a figure are from."""
+    return " and ".join(dict.fromkeys(timing.source for timing in timings)).capitalize()
+
+
 def by_group(timings: Sequence[ProgramTiming]) -> Mapping[str, list[ProgramTiming]]:
     """Group -> its timings: modelled and measured ones never share a table."""
     return {group: members for group in GROUPS if (members := [timing for timing in timings if timing.group == group])}
@@ -225,9 +256,7 @@ def sentence(timing: ProgramTiming) -> str:
 
 def waits(timing: ProgramTiming) -> list[Wait]:
     """The waits of a program, one for each scope, kind and axes, longest first."""
-    places: dict[tuple[str, str, str], list[CollectiveTimes]] = {}
-    for row in timing.section.collectives:
-        places.setdefault((row.scope, row.kind, row.axes), []).append(row)
+    places = group_by(timing.section.collectives, lambda row: (row.scope, row.kind, row.axes))
     all_waits = [_wait(timing, key, rows) for key, rows in places.items()]
     return sorted((wait for wait in all_waits if wait.total_ns), key=lambda wait: -wait.total_ns)
 
@@ -235,13 +264,11 @@ def waits(timing: ProgramTiming) -> list[Wait]:
 def _wait(timing: ProgramTiming, key: tuple[str, str, str], times: Sequence[CollectiveTimes]) -> Wait:
     known = {row.name: row for row in timing.rows}
     rows = [known[times_row.collective] for times_row in times if times_row.collective in known]
-    exposed, causes = dict.fromkeys(VERDICTS, 0.0), dict[str, int]()
+    exposed = dict.fromkeys(VERDICTS, 0.0)
     for times_row in times:
         for verdict, part in _parts(known.get(times_row.collective)).items():
             exposed[verdict] += part * (times_row.exposed_ns or 0)
-    for row in rows:
-        for cause, amount in row.causes.items():
-            causes[cause] = causes.get(cause, 0) + amount
+    causes = sum_by(cause for row in rows for cause in row.causes.items())
     counts = [times_row.executions for times_row in times if times_row.executions is not None]
     scope, kind, axes = key
     return Wait(
@@ -253,7 +280,7 @@ def _wait(timing: ProgramTiming, key: tuple[str, str, str], times: Sequence[Coll
         communication_ns=sum(times_row.communication_ns or 0 for times_row in times),
         executions=round(sum(counts)) if len(counts) == len(times) else None,
         names=tuple(times_row.collective for times_row in times),
-        causes=tuple(sorted(causes, key=lambda cause: -causes[cause])),
+        causes=tuple(largest_first(causes)),
         source_lines=tuple(dict.fromkeys(row.source_line for row in rows if row.source_line)),
     )
 

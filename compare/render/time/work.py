@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from compare.render.blocks import Block, Cell, Column, Fold, Row, Sentence, Shown, Table, Tone
-from compare.render.time.timing_section import ProgramTiming, part_of, scopes_of
+from compare.render.blocks import Block, Cell, Fold, Row, Sentence, Shown, Table, Tone, amount_cell, number_columns
+from compare.render.time.timing_section import ProgramTiming, part_of, program_table, scopes_of
 from compare.render.units import bytes_text, flops_text, percent_text, time_text
 
 _SUMMARY = "Work of a step of one device: FLOPs and bytes, and what of the device's peak they are"
@@ -29,11 +29,7 @@ def work_blocks(phase: str, group: str, members: Sequence[ProgramTiming]) -> Ite
 
 def _program_table(phase: str, group: str, timings: Sequence[ProgramTiming]) -> Table:
     headings = ("FLOPs", "useful", "MFU", "memory", "memory use", "ICI bytes × links", "roofline", "step")
-    return Table(
-        name=f"Work of {phase}, {group}",
-        columns=(Column(heading="program", prose=True), *(Column(heading=words) for words in headings)),
-        rows=tuple(Row(name=timing.title, code=timing.cell, cells=tuple(_program_cells(timing))) for timing in timings),
-    )
+    return program_table(f"Work of {phase}, {group}", timings, number_columns(*headings), _program_cells)
 
 
 def _program_cells(timing: ProgramTiming) -> Iterator[Cell]:
@@ -55,7 +51,7 @@ def _scope_table(phase: str, group: str, timings: Sequence[ProgramTiming]) -> Ta
     scopes = sorted(scopes_of(timings), key=lambda scope: -max(_compute(timing, scope) for timing in timings))
     return Table(
         name=f"Work of {phase} by part of the model, {group}",
-        columns=(Column(heading="part of the model"), *(Column(heading=words) for words in headings)),
+        columns=number_columns("part of the model", *headings),
         rows=tuple(
             Row(name=scope, cells=tuple(cell for timing in timings for cell in _scope_cells(timing, scope)))
             for scope in scopes
@@ -65,24 +61,11 @@ def _scope_table(phase: str, group: str, timings: Sequence[ProgramTiming]) -> Ta
 
 def _scope_cells(timing: ProgramTiming, scope: str) -> Iterator[Cell]:
     part = part_of(timing, scope)
-    for words, amount in (
-        (time_text(_compute(timing, scope)), part and part.compute_ns),
-        (flops_text(_flops(timing, scope)), part and part.matrix_flops),
-        (bytes_text(_bytes(timing, scope)), part and part.memory_bytes),
-    ):
-        yield Cell(words, style="" if amount else "zero")
+    for text, name in ((time_text, "compute_ns"), (flops_text, "matrix_flops"), (bytes_text, "memory_bytes")):
+        amount = getattr(part, name, 0) or 0
+        yield amount_cell(text(amount), amount)
 
 
 def _compute(timing: ProgramTiming, scope: str) -> float:
     part = part_of(timing, scope)
     return (part.compute_ns or 0) if part else 0
-
-
-def _flops(timing: ProgramTiming, scope: str) -> float:
-    part = part_of(timing, scope)
-    return (part.matrix_flops or 0) if part else 0
-
-
-def _bytes(timing: ProgramTiming, scope: str) -> float:
-    part = part_of(timing, scope)
-    return (part.memory_bytes or 0) if part else 0

@@ -79,6 +79,12 @@ def encode(record: object) -> JsonObject:
     return typing.cast(JsonObject, _encoder(typing.cast(Any, type(record)))(record))
 
 
+def copy_fields(record: object, kind: type[T], /, **others: Any) -> T:
+    """A record of another kind: these fields, and from `record` all others of which it has a value of that name."""
+    names = [part.name for part in fields(typing.cast(Any, kind)) if part.name not in others]
+    return kind(**{name: getattr(record, name) for name in names if hasattr(record, name)}, **others)
+
+
 def decode(kind: type[T], value: object) -> T:
     """A record from JSON values.  Raises `ReportError`, one line, where a key is missing or has another type."""
     try:

@@ -15,7 +15,7 @@ from compare.network.programs.simulation import Simulation
 from compare.run.errors import WorkError
 from compare.run.folder.chip import CHIP, OLD_CHIP
 from compare.run.folder.timelines import SIMULATION
-from tests.places import EXAMPLE, example_report
+from tests.places import copy_example, example_report
 
 pytestmark = pytest.mark.slow
 
@@ -25,12 +25,7 @@ PROGRAMS = ("jax/decode/tpu", "torchxla/decode/tpu")
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """The default decode programs of the README's run."""
-    place = tmp_path_factory.mktemp("energy") / "run"
-    for name in PROGRAMS:
-        shutil.copytree(EXAMPLE / name, place / name)
-    case = json.loads((EXAMPLE / "case.json").read_text())
-    (place / "case.json").write_text(json.dumps(case | {"phases": ["decode"], "programs": list(PROGRAMS)}))
-    return place
+    return copy_example(tmp_path_factory.mktemp("energy") / "run", *PROGRAMS, phases=["decode"])
 
 
 def write(path, *, static):

@@ -18,6 +18,7 @@ from compare.energy.speeds.subjects import Subject, Subjects, list_voltages
 from compare.energy.voltage import Voltage
 from compare.timeline.errors import TimingError
 from meshes.devices.generations import GENERATIONS
+from tests.commands import check_refusal, run_here
 from tests.places import EXAMPLE, ROOT, example_report
 
 
@@ -200,13 +201,9 @@ def test_a_wrong_request_is_one_line(words, line, capsys):
         ("0.5-1.1", "'0.5-1.1' is no range; write A:B:STEP"),
     ],
 )
-def test_a_range_that_cannot_be_meant_is_one_line_that_says_why(capsys, words, says):
+def test_a_range_that_cannot_be_meant_is_one_line_that_says_why(words, says):
     for form in (["--frequency", words], [f"--frequency={words}"]):
-        with pytest.raises(SystemExit) as caught:
-            main([str(EXAMPLE), *form])
-        printed = capsys.readouterr()
-        assert (caught.value.code, printed.out, len(printed.err.splitlines())) == (2, "", 1)
-        assert says in printed.err
+        check_refusal(run_here("energy", EXAMPLE, *form), says)
 
 
 def test_a_range_of_efficiency_has_the_digits_of_its_value():

@@ -24,7 +24,7 @@ from compare.report.model.codec import encode
 from compare.run.folder.load_run import read_run
 from compare.timeline.timeline import WORK_COLUMNS
 from meshes.process import atomic_files
-from meshes.process.command_line import run_command
+from tests.commands import check_refusal, run_here
 from tests.places import EXAMPLE
 
 pytestmark = pytest.mark.slow
@@ -61,10 +61,8 @@ def out(tmp_path_factory):
     return place
 
 
-def export(place, *words):
-    with pytest.raises(SystemExit) as caught:
-        run_command(main, [str(EXAMPLE), "--to", "ccl-bench", "--out", str(place), *(words or ONE)])
-    return caught.value.code
+def export(place):
+    return run_here("export", EXAMPLE, "--to", "ccl-bench", "--out", place, *ONE)
 
 
 def only(folder, pattern):
@@ -247,21 +245,17 @@ def test_the_program_beside_it_is_a_run_folder(out):
     assert (result.key, result.status) == (("torchxla", "decode", "tpu"), "ok")
 
 
-def test_an_export_is_replaced_and_anything_else_refused(tmp_path, out, capsys):
+def test_an_export_is_replaced_and_anything_else_refused(tmp_path, out):
     shutil.copytree(out, tmp_path / "again")
-    assert export(tmp_path / "again") == 0
+    assert export(tmp_path / "again").returncode == 0
     assert (tmp_path / "again" / NAME / "host0.trace.json").is_file()
     (tmp_path / "again" / "mine.txt").write_text("mine")
     mixed = sorted(path.name for path in (tmp_path / "again").iterdir())
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("x")
     (tmp_path / "file").write_text("x")
-    capsys.readouterr()
     for name, complaint in {"again": "mine.txt", "other": "thesis.tex", "file": "is no folder"}.items():
-        assert export(tmp_path / name) == 2
-        printed = capsys.readouterr()
-        assert complaint in printed.err
-        assert (len(printed.err.splitlines()), printed.out) == (1, "")
+        check_refusal(export(tmp_path / name), complaint)
     assert sorted(path.name for path in (tmp_path / "again").iterdir()) == mixed
     assert [path.name for path in (tmp_path / "other").iterdir()] == ["thesis.tex"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "file", "other"]
@@ -303,15 +297,14 @@ def spoil(place, how):
         "a mark of an earlier version": f"{NAME}/{NAME}.yaml",
     }.items(),
 )
-def test_what_the_user_has_in_an_export_stays_and_is_named(tmp_path, out, capsys, how, named):
+def test_what_the_user_has_in_an_export_stays_and_is_named(tmp_path, out, how, named):
     place = tmp_path / "again"
     shutil.copytree(out, place)
     spoil(place, how)
     before = {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
-    assert export(place) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "holds what no export wrote" in line
-    assert named in line
+    done = export(place)
+    check_refusal(done, "holds what no export wrote")
+    assert named in done.stderr
     assert {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")} == before
 
 
@@ -319,22 +312,21 @@ def test_a_killed_export_s_folder_goes_with_the_next_one(tmp_path, out):
     shutil.copytree(out, tmp_path / ".new.0123.part")
     (tmp_path / ".other.0123.part").mkdir()
     with atomic_files.new_folder(tmp_path, lambda word: f".new.{word}.part") as alive:
-        assert export(tmp_path / "new") == 0
+        assert export(tmp_path / "new").returncode == 0
         assert sorted(path.name for path in tmp_path.iterdir()) == sorted([alive.name, ".other.0123.part", "new"])
 
 
-def test_the_path_that_is_printed_moves_no_cursor(tmp_path, capsys):
-    assert export(tmp_path / "a\x1b[31m") == 0
-    assert capsys.readouterr().out == f"{tmp_path}/a\N{REPLACEMENT CHARACTER}[31m/{NAME}\n"
+def test_the_path_that_is_printed_moves_no_cursor(tmp_path):
+    done = export(tmp_path / "a\x1b[31m")
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path}/a\N{REPLACEMENT CHARACTER}[31m/{NAME}\n")
 
 
-def test_an_error_leaves_nothing(tmp_path, monkeypatch, capsys):
+def test_an_error_leaves_nothing(tmp_path, monkeypatch):
     def fail(*_, **__):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(directory, "write_card", fail)
-    assert export(tmp_path / "new") == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
+    check_refusal(export(tmp_path / "new"), "No space left on device")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -348,14 +340,8 @@ def test_an_error_leaves_nothing(tmp_path, monkeypatch, capsys):
         (["nowhere", "--to", "ccl-bench", "--out", "new"], "is not a run folder"),
     ],
 )
-def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, monkeypatch, capsys, words, complaint):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as caught:
-        run_command(main, [str(word) for word in words])
-    printed = capsys.readouterr()
-    assert (caught.value.code, printed.out) == (2, "")
-    assert complaint in printed.err
-    assert len(printed.err.splitlines()) == 1
+def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, words, complaint):
+    check_refusal(run_here("export", *words, cwd=tmp_path), complaint)
     assert list(tmp_path.iterdir()) == []
 
 

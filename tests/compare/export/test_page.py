@@ -1,16 +1,14 @@
 """docs/ccl_bench.md: its commands print what stands below them, and its table has this project's numbers."""
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 
 import pytest
 
 from compare.metric.catalog import METRICS
 from compare.metric.errors import NotApplicable
 from compare.metric.subject import Request, read_subject
+from tests.commands import run_process
 from tests.places import EXAMPLE, ROOT
 
 pytestmark = pytest.mark.slow
@@ -27,14 +25,7 @@ def printed(command, folder):
         word.replace("traces", str(folder / "traces"), 1) if word.startswith("traces") else word
         for word in shlex.split(command)
     ]
-    done = subprocess.run(
-        [sys.executable, *words[1:]],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=True,
-        env=os.environ | {"COLUMNS": "100", "NO_COLOR": "1"},
-    )
+    done = run_process(*words[1:], environment={"NO_COLOR": "1"}, check=True)
     return (done.stderr + done.stdout).replace(f"{folder}/", "")
 
 

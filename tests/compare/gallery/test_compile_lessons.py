@@ -3,14 +3,15 @@
 import gzip
 import re
 from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
 from compare.gallery import compile_lessons
-from compare.gallery.compile_lessons import build
-from compare.gallery.lesson_types.lesson import GSPMD, SHARDY, TORCH, TORCH_SHARDY, count_moves
+from compare.gallery.compile_lessons import build_each
+from compare.gallery.lesson_types.lesson import GSPMD, SHARDY, TORCH, TORCH_SHARDY, Lesson, count_moves
 from compare.gallery.lesson_types.lesson_result import LessonResult, needed_wire
 from compare.gallery.lessons import LESSONS, find_lesson
 from compare.gallery.render.page import render_pages
@@ -20,14 +21,21 @@ from tests.loop_copies import list_loop_copies
 from tests.places import ROOT
 
 BATCH = 100
-"""Programs for each process: more than `build` gives one, so that fewer are started."""
+"""Programs for each process: more than `build_each` gives one, so that fewer are started."""
+
+
+def build(lessons: Sequence[Lesson], kept: cache.Cache, notify: Callable[[str], None]) -> list[LessonResult]:
+    """Every program of these lessons."""
+    return build_each(
+        [(lesson, program) for lesson in lessons for program in lesson.programs], cache=kept, notify=notify
+    )
 
 
 @pytest.fixture(scope="module")
 def results() -> list[LessonResult]:
     """Every program of every lesson, from the user's cache where it is there."""
     with cache.open_cache() as kept, patch.object(compile_lessons, "BATCH", BATCH):
-        return build(LESSONS, cache=kept, notify=lambda line: None)
+        return build(LESSONS, kept, print)
 
 
 @pytest.mark.slow
@@ -129,7 +137,7 @@ def test_a_worker_that_dies_takes_one_program_with_it(tmp_path: Path, monkeypatc
     lessons = [lesson for name in names for lesson in find_lesson(name)]
     (tmp_path / "cache" / "begun").mkdir(parents=True)
     said: list[str] = []
-    results = build(lessons, cache=cache.Cache(tmp_path / "cache"), notify=said.append)
+    results = build(lessons, cache.Cache(tmp_path / "cache"), said.append)
     ends = {
         (result.lesson.name, result.program): (result.status, result.error)
         for result in results
@@ -146,7 +154,7 @@ def test_an_arm_that_is_not_installed_is_told_and_the_pages_still_come(
 ) -> None:
     monkeypatch.setattr(arms.Arm, "missing", lambda self: "not installed; get it with pip install")
     (tmp_path / "begun").mkdir()
-    results = build(find_lesson("mlp"), cache=cache.Cache(tmp_path), notify=lambda line: None)
+    results = build(find_lesson("mlp"), cache.Cache(tmp_path), print)
     assert {result.status for result in results} == {"not-installed"}
     html = render_pages(results)["mlp.html"]
     assert "not-installed: not installed; get it with pip install" in html

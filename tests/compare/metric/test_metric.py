@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 
 import pytest
 
@@ -10,9 +9,10 @@ from compare.cli.export import main as export
 from compare.cli.metric import main
 from compare.metric.catalog import METRICS
 from meshes.process.command_line import run_command
+from tests.commands import check_refusal, run_here
 from tests.compare.metric.test_known_answers import inference, two_axes
 from tests.compare.profile.chrome.traces import CARD, Trace
-from tests.places import EXAMPLE, ROOT, example_report
+from tests.places import EXAMPLE, ROOT, copy_example, example_report
 
 NAMES = (
     "avg_step_time ttft tpot mfu communication_fraction communication_ratio total_communication_time "
@@ -126,10 +126,7 @@ def test_the_largest_share_of_a_run_is_that_of_its_reports_bytes(capsys):
 
 def test_the_utility_is_of_the_chips_that_a_run_keeps(tmp_path, capsys):
     """Links of a tenth of the rate: a longer step."""
-    run_folder = tmp_path / "run"
-    shutil.copytree(EXAMPLE / "jax/decode/tpu", run_folder / "jax/decode/tpu")
-    case = json.loads((EXAMPLE / "case.json").read_text()) | {"programs": ["jax/decode/tpu"]}
-    (run_folder / "case.json").write_text(json.dumps(case))
+    run_folder = copy_example(tmp_path / "run", "jax/decode/tpu")
     words = ["--arm", "jax", "--phase", "decode", "--metric", "scale_up_bw_utility", "--json"]
     values = []
     for text in ("", '[time.link_bytes_per_s]\nvalue = 3.7303e9\nunit = "byte/s"\n'):
@@ -204,7 +201,7 @@ def test_a_program_that_only_computes_gains_nothing(tmp_path, capsys):
         (["--trace", "good", "--metric", "ttft", "--hlo", "nowhere.hlo"], "No such file"),
     ],
 )
-def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, capsys, words, complaint):
+def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, words, complaint):
     folder = inference(tmp_path / "good")
     text = (folder / "host.trace.json").read_text()
     (tmp_path / "empty").mkdir()
@@ -220,11 +217,7 @@ def test_a_wrong_request_is_one_line_and_exit_2(tmp_path, capsys, words, complai
     inference(tmp_path / "listed", card="- a\n- b\n")
     (inference(tmp_path / "double") / "other.yaml").write_text(CARD)
     named = [tmp_path / word if isinstance(word, str) and (tmp_path / word).exists() else word for word in words]
-    assert run(named) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert complaint in printed.err
-    assert len(printed.err.splitlines()) == 1
+    check_refusal(run_here("metric", *named), complaint)
 
 
 def test_a_run_has_its_own_mesh_and_what_is_given_beside_it_is_refused(capsys):

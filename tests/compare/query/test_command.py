@@ -16,6 +16,7 @@ from compare.cli.query import main
 from compare.query.named_queries import list_queries
 from compare.query.tables import TABLES
 from meshes.process.command_line import run_to_status
+from tests.commands import run_process
 from tests.compare.query.run_folders import write_run
 from tests.places import EXAMPLE, ROOT
 
@@ -250,13 +251,8 @@ def test_without_duckdb_all_is_listed_and_one_line_says_how_to_get_it(tmp_path):
     (tmp_path / "duckdb.py").write_text("raise ImportError")
 
     def run(*words):
-        return subprocess.run(
-            [sys.executable, "-m", "compare.query", str(EXAMPLE), *words],
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
-        )
+        paths = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+        return run_process("-m", "compare.query", EXAMPLE, *words, environment=paths)
 
     asked = run(SQL)
     assert (asked.returncode, asked.stdout) == (2, "")

@@ -1,16 +1,14 @@
 """Each query that ships against report.json: on the example, and on runs that are compiled now."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 from compare.query import query_runs
 from compare.query.named_queries import list_queries
 from compare.query.tables import TABLES
-from tests.places import EXAMPLE, ROOT
+from tests.commands import run_process
+from tests.places import EXAMPLE
 
 COMPILED = {
     "pipeline": ("--mesh", "pp2tp4@2xv5e:2x2", "--model", "tiny", "--seq", "128", "--phase", "decode"),
@@ -24,13 +22,8 @@ def run(request, tmp_path_factory, shared_cache):
     if request.param not in COMPILED:
         return EXAMPLE
     out = tmp_path_factory.mktemp(request.param)
-    subprocess.run(
-        [sys.executable, "-m", "compare.run", *COMPILED[request.param], "--out", str(out / "runs")],
-        cwd=out,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "WIREDIFF_CACHE": str(shared_cache)},
-        check=True,
-        capture_output=True,
-    )
+    words = ("-m", "compare.run", *COMPILED[request.param], "--out", "runs")
+    run_process(*words, cwd=out, environment={"WIREDIFF_CACHE": str(shared_cache)}, check=True)
     (folder,) = (out / "runs").iterdir()
     return folder
 

@@ -1,13 +1,11 @@
 """docs/sql.md: its queries and their answers.  `python -m tests.compare.query.test_page` writes the answers anew."""
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 
 import pytest
 
+from tests.commands import run_process
 from tests.places import ROOT
 
 pytestmark = pytest.mark.slow
@@ -17,15 +15,7 @@ QUERY = re.compile(r"```sh\n(python -m compare\.query [^`]*?)\n```\n(?:\n```\n([
 
 
 def answer(command):
-    done = subprocess.run(
-        [sys.executable, *shlex.split(command)[1:]],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "100"},
-    )
-    return done.stdout.rstrip("\n")
+    return run_process(*shlex.split(command)[1:], check=True).stdout.rstrip("\n")
 
 
 def text():
@@ -42,14 +32,7 @@ def test_the_page_shows_what_its_queries_answer(number):
 
 def test_the_notebook_s_lines_run_as_they_stand():
     (lines,) = re.findall(r"<!-- example: python -->\n```python\n(.*?)```", text(), re.DOTALL)
-    done = subprocess.run(
-        [sys.executable, "-c", lines],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )
+    done = run_process("-c", lines, check=True)
     assert "1.946701" in done.stdout
     assert "176.99" in done.stdout
 

@@ -115,14 +115,18 @@ def make_timed(
     ends = step_ns(gathers=gathers, slower=slower)
     events = [event for device in STAGES for event in stage(device, gathers=gathers, slower=slower)]
     timed = make_timeline(events, steps=[(device, 0, 0.0, ends) for device in STAGES], source=source, label=label)
-    title = {"jax": "JAX", "torchxla": "TorchXLA"}[arm]
+    return timed_program(timed, arm=arm, phase=phase, cell=cell)
+
+
+def timed_program(timeline: Timeline, *, arm: str = "jax", phase: str = "decode", cell: str = "tpu") -> ProgramTimeline:
+    """The timeline as that of a program; its verdicts are those of `make_shares`."""
     return ProgramTimeline(
         phase=phase,
         arm=arm,
-        title=title,
+        title={"jax": "JAX", "torchxla": "TorchXLA"}[arm],
         cell=cell,
         default=cell == "tpu",
-        timeline=timed,
+        timeline=timeline,
         shares=make_shares(),
-        platform="cpu" if source == "measured" else None,
+        platform="cpu" if timeline.source == "measured" else None,
     )

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from compare.render.blocks import Cell, Column, Row, Table
+from compare.render.blocks import Cell, Column, Row, Table, amount_cell, number_columns
 from compare.render.time.timing_section import ProgramTiming
 from compare.render.units import UNKNOWN, bytes_text, flops_text, list_text, time_text
 from compare.report.model.timing import Number, Operation
 
+AMOUNTS = ("time", "bytes", "FLOPs", "bound")
 COMMUNICATION, COPY = "communication", "copy"
 _NAMED_BY_PATH = ("fusion", "custom-call")
 """Opcodes that do not tell what is computed: the framework's name of the operation does."""
@@ -19,25 +20,36 @@ def operations_table(phase: str, timing: ProgramTiming) -> Table:
         style="operations",
         columns=(
             Column(heading=timing.title, code=timing.cell, prose=True),
-            *(Column(heading=words) for words in ("time", "bytes", "FLOPs", "bound")),
+            *number_columns(*AMOUNTS),
         ),
         rows=tuple(map(_row, timing.section.operations or ())),
     )
 
 
 def _row(operation: Operation) -> Row:
-    moved = operation.payload_bytes if operation.role == COMMUNICATION else operation.memory_bytes
-    amounts = ((bytes_text(moved), moved), (flops_text(operation.matrix_flops), operation.matrix_flops))
+    time, moved, flops, bound = operation_amounts(operation)
     place = (operation.scope, list_text(operation.tensors), operation.source_line or "")
     return Row(
         name=operation_words(operation),
         cells=(
-            Cell(time_text(operation.time_ns)),
-            *(Cell(words, style="" if amount else "zero") for words, amount in amounts),
-            Cell(operation.bound or UNKNOWN),
+            Cell(time),
+            amount_cell(moved, moved_bytes(operation)),
+            amount_cell(flops, operation.matrix_flops),
+            Cell(bound),
         ),
         note=", ".join(filter(None, place)),
     )
+
+
+def operation_amounts(operation: Operation) -> tuple[str, str, str, str]:
+    """In the order of `AMOUNTS`."""
+    moved, flops = bytes_text(moved_bytes(operation)), flops_text(operation.matrix_flops)
+    return time_text(operation.time_ns), moved, flops, operation.bound or UNKNOWN
+
+
+def moved_bytes(operation: Operation) -> Number:
+    """Through memory; of a communication its payload."""
+    return operation.payload_bytes if operation.role == COMMUNICATION else operation.memory_bytes
 
 
 def operation_words(operation: Operation) -> str:

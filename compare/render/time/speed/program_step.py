@@ -5,16 +5,14 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from compare.metrics.work import UNKNOWN_SCOPE
-from compare.render.blocks import Cell, Column, Row, Table
+from compare.render.blocks import Cell, Column, Row, Table, number_columns
 from compare.render.collectives_table import local_source
 from compare.render.terminal import console, print_blocks
 from compare.render.time.profile_summary import print_trace
-from compare.render.time.speed.operations import COMMUNICATION, operation_words
-from compare.render.units import UNKNOWN, bytes_text, flops_text, list_text, time_text
+from compare.render.time.speed.operations import AMOUNTS, operation_amounts, operation_words
+from compare.render.units import list_text
 from compare.report.model.timing import Operation
 from compare.user_program.step_time import StepTime
-
-AMOUNTS = ("time", "bytes", "FLOPs", "bound")
 
 
 def print_step(step: StepTime, *, out: Console | None = None) -> None:
@@ -30,25 +28,11 @@ def operations_table(operations: Sequence[Operation]) -> Table:
     """One row for each; below it what it reads, and where it stands."""
     return Table(
         name="Longest operations",
-        columns=(
-            Column(heading="longest operations", prose=True),
-            *(Column(heading=words) for words in AMOUNTS),
-        ),
+        columns=(Column(heading="longest operations", prose=True), *number_columns(*AMOUNTS)),
         rows=tuple(
             Row(name=operation_words(row), cells=tuple(map(Cell, operation_amounts(row))), note=operation_place(row))
             for row in operations
         ),
-    )
-
-
-def operation_amounts(operation: Operation) -> tuple[str, ...]:
-    """In the order of `AMOUNTS`."""
-    moved = operation.payload_bytes if operation.role == COMMUNICATION else operation.memory_bytes
-    return (
-        time_text(operation.time_ns),
-        bytes_text(moved) if moved is not None else UNKNOWN,
-        flops_text(operation.matrix_flops),
-        operation.bound or UNKNOWN,
     )
 
 

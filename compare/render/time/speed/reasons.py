@@ -9,8 +9,9 @@ from math import prod
 
 from compare.render.time.speed.operations import COPY, computing, operation_sentence, operation_words
 from compare.render.time.timing_section import ProgramTiming, part_of, scopes_of
-from compare.render.units import bytes_text, list_text, ratio_text, time_text
+from compare.render.units import bytes_text, capitalize_first, list_text, ratio_text, time_text
 from compare.report.controls import describe_control
+from compare.report.grouping import sum_by
 from compare.report.model.timing import Operation, ScopeWork
 from compare.report.witnesses import WITNESSES
 
@@ -76,8 +77,7 @@ def _kinds_of_work(more: ProgramTiming, less: ProgramTiming, scope: str, differe
         return ""
     first, *rest = longest
     words = [f"{first} takes {time_text(shown[first])} of that", *(f"{name} {time_text(shown[name])}" for name in rest)]
-    text = list_text(words)
-    return f"{text[0].upper()}{text[1:]}."
+    return f"{capitalize_first(list_text(words))}."
 
 
 def _kind(part: ScopeWork | None, name: str) -> float:
@@ -142,10 +142,8 @@ def _gathered(timing: ProgramTiming, scope: str) -> set[str]:
 
 def _differing_operations(more: ProgramTiming, less: ProgramTiming, scope: str, longer: float) -> str:
     """Those of one that the other has not, or not as long, of the part that differs most."""
-    theirs: dict[tuple[str, str], float] = {}
-    for operation in computing(less.section.operations):
-        if operation.scope == scope:
-            theirs[_alike(operation)] = theirs.get(_alike(operation), 0) + (operation.time_ns or 0)
+    operations = (operation for operation in computing(less.section.operations) if operation.scope == scope)
+    theirs = sum_by((_alike(operation), float(operation.time_ns or 0)) for operation in operations)
     found = [
         operation
         for operation in computing(more.section.operations)
@@ -180,10 +178,7 @@ def _excess(timing: ProgramTiming) -> dict[Operation, float]:
     time.  What else runs (copies, elementwise work) is above it.
     """
     operations = computing(timing.section.operations)
-    granted: dict[str, float] = {}
-    for operation in operations:
-        if _is_granted(operation):
-            granted[operation.scope] = granted.get(operation.scope, 0) + (operation.time_ns or 0)
+    granted = sum_by((each.scope, float(each.time_ns or 0)) for each in operations if _is_granted(each))
     return {
         operation: (operation.time_ns or 0)
         * (max(0.0, 1 - _floor(timing, operation.scope) / granted[operation.scope]) if _is_granted(operation) else 1)

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from compare.render.blocks import Block, Cell, Column, Details, Heading, Row, Section, Sentence, Table, Tone
+from compare.render.blocks import Block, Cell, Details, Heading, Section, Sentence, Tone, amount_cell, number_columns
 from compare.render.time.speed.operations import operations_table
 from compare.render.time.speed.reasons import compare_compute, fastest_control, over_floor_sentence
-from compare.render.time.timing_section import GROUPS, ProgramTiming, by_group, timings_by_phase
+from compare.render.time.timing_section import GROUPS, ProgramTiming, by_group, program_table, timings_by_phase
 from compare.render.units import capitalize_first, ratio_text, time_text
 from compare.report.model.report import Report
 from compare.report.witnesses import WITNESSES
@@ -36,7 +36,8 @@ def speed_section(report: Report) -> Section:
 
 def _phase(phase: str, group: str, members: Sequence[ProgramTiming], *, axes: Mapping[str, int]) -> Iterator[Block]:
     yield Heading(f"{capitalize_first(phase)}, {group}", anchor=f"speed-{phase}-{group}")
-    yield _step_table(phase, group, members)
+    headings = ("step", "compute", "exposed", "compute ÷ floor", "bytes ÷ floor")
+    yield program_table(f"Steps of {phase}, {group}", members, number_columns(*headings), _cells)
     default = [timing for timing in members if timing.default]
     if len(default) == 2 and (words := compare_compute(default[0], default[1], axes=axes, others=members)):
         yield Sentence(words)
@@ -52,17 +53,8 @@ def _phase(phase: str, group: str, members: Sequence[ProgramTiming], *, axes: Ma
             yield operations_table(phase, timing)
 
 
-def _step_table(phase: str, group: str, members: Sequence[ProgramTiming]) -> Table:
-    headings = ("step", "compute", "exposed", "compute ÷ floor", "bytes ÷ floor")
-    return Table(
-        name=f"Steps of {phase}, {group}",
-        columns=(Column(heading="program", prose=True), *(Column(heading=words) for words in headings)),
-        rows=tuple(Row(name=timing.title, code=timing.cell, cells=tuple(_cells(timing))) for timing in members),
-    )
-
-
 def _cells(timing: ProgramTiming) -> Iterator[Cell]:
     for amount in (timing.times.step_ns, timing.times.compute_ns, timing.times.exposed_ns):
-        yield Cell(time_text(amount), style="" if amount else "zero")
+        yield amount_cell(time_text(amount), amount)
     yield Cell(ratio_text(timing.over_floor))
     yield Cell(ratio_text(timing.bytes_over_floor))

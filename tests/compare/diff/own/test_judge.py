@@ -22,17 +22,15 @@ TEXT = program(OUT, MIXED, OUT)
 SCOPES = {"o_proj": "layer.attention.out", "self_attn": "layer.attention.core"}
 
 
+def once(kind, axes, scope, payload, wire, **more):
+    """A row of the contract that a step runs once."""
+    sizes = {"payload_bytes": payload, "wire_bytes": wire, "step_wire_bytes": wire}
+    return ContractRow(scope=scope, kind=kind, axes=axes, executions=1, **sizes, **more)
+
+
 def summed(scope, *, axes="tensor"):
     """One sum of [256, 1024] bf16 over four: 524,288 B, of which 2·3/4 are sent."""
-    return ContractRow(
-        scope=scope,
-        kind="all-reduce",
-        axes=axes,
-        executions=1,
-        payload_bytes=524_288,
-        wire_bytes=786_432,
-        step_wire_bytes=786_432,
-    )
+    return once("all-reduce", axes, scope, 524_288, 786_432)
 
 
 CONTRACT = [summed("layer.attention.out"), summed("layer.mlp.down")]
@@ -331,16 +329,7 @@ def weight_gather(*, over="data", sharding=BY_DATA):
 
 def test_a_row_of_weights_is_served_by_a_gather_of_weights_from_anywhere_and_by_nothing_else():
     # [256, 1024] bf16 are 524,288 B, of which each of two members sends half.
-    row = ContractRow(
-        scope="weights",
-        kind="all-gather",
-        axes="data",
-        executions=1,
-        payload_bytes=600_000,
-        wire_bytes=300_000,
-        step_wire_bytes=300_000,
-        of_weights=True,
-    )
+    row = once("all-gather", "data", "weights", 600_000, 300_000, of_weights=True)
     judgement = judge(weight_gather(), [row], axes=AXES)
     assert (judgement[0].inherent_bytes, judgement[0].causes, judgement.unserved) == (262_144, {}, ((row, 37_856),))
     twice = program(*[wire("all-gather", "bf16[128,1024]", over="data", result="bf16[256,1024]")] * 2)
@@ -352,16 +341,7 @@ def test_a_row_of_weights_is_served_by_a_gather_of_weights_from_anywhere_and_by_
 
 def test_weights_of_a_size_of_a_table_serve_the_table():
     table, layers = (
-        ContractRow(
-            scope=scope,
-            kind="all-gather",
-            axes="data",
-            executions=1,
-            payload_bytes=size,
-            wire_bytes=size // 2,
-            step_wire_bytes=size // 2,
-            of_weights=True,
-        )
+        once("all-gather", "data", scope, size, size // 2, of_weights=True)
         for scope, size in (("head", 524_288), ("weights", 600_000))
     )
     assert judge(weight_gather(), [layers, table], axes=AXES)[0].serves == (1,)
@@ -435,15 +415,7 @@ use_global_device_ids=true, metadata={{op_name="jit(step)/up/mul"}}
   ROOT d = bf16[256,1024] add(g, h)
 }}
 """
-GATHER = ContractRow(
-    scope="layer.mlp.up",
-    kind="all-gather",
-    axes="tensor",
-    executions=1,
-    payload_bytes=524_288,
-    wire_bytes=393_216,
-    step_wire_bytes=393_216,
-)
+GATHER = once("all-gather", "tensor", "layer.mlp.up", 524_288, 393_216)
 
 
 @pytest.mark.parametrize("roles", [{"^weights": "weight", "x": "input"}, {0: "weight", 1: "input"}])

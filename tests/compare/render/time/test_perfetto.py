@@ -10,6 +10,7 @@ import pytest
 
 from compare.render.time.perfetto import write_trace
 from compare.render.time.timeline_view import ProgramTimeline, assign_lanes
+from compare.timeline.timeline import Timeline
 from tests.compare.render.chrome_trace import processes, read, slices, threads
 from tests.compare.render.timelines import (
     LABEL,
@@ -20,22 +21,29 @@ from tests.compare.render.timelines import (
     compute,
     make_timed,
     make_timeline,
+    timed_program,
 )
 
 SHELLS = Path.home() / ".local/share/perfetto/prebuilts"
 """Where the perfetto package keeps the trace processor, once it has fetched it."""
 
 
+def make_timelines() -> list[ProgramTimeline]:
+    return [make_timed("jax"), make_timed("torchxla"), make_timed("jax", cell="cpu", source="measured", label=MEASURED)]
+
+
+def write(folder: Path, timeline: Timeline, *, cell: str = "tpu") -> list[dict[str, Any]]:
+    """The events of its file."""
+    path = folder / "trace.json.gz"
+    write_trace(path, timelines=[timed_program(timeline, cell=cell)])
+    return read(path)
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A step of both arms, and one that was measured."""
     path = tmp_path_factory.mktemp("perfetto") / "timeline.perfetto.json.gz"
-    timelines = [
-        make_timed("jax"),
-        make_timed("torchxla"),
-        make_timed("jax", cell="cpu", source="measured", label=MEASURED),
-    ]
-    write_trace(path, timelines=timelines)
+    write_trace(path, timelines=make_timelines())
     return path
 
 
@@ -122,19 +130,8 @@ def test_what_overlaps_is_laid_on_several_threads(tmp_path: Path) -> None:
         communicate(0, "all-gather.12", 2.0, 3.0),
     ]
     timeline = make_timeline(events, steps=[(0, 0, 0.0, 20.0)])
-    path = tmp_path / "trace.json.gz"
-    timed = ProgramTimeline(
-        phase="decode",
-        arm="jax",
-        title="JAX",
-        cell="tpu",
-        default=True,
-        timeline=timeline,
-        shares=make_timed("jax").shares,
-    )
-    write_trace(path, timelines=[timed])
-    names = list(threads(read(path)).values())
-    assert names == [
+    events = write(tmp_path, timeline)
+    assert list(threads(events).values()) == [
         "device 0 steps",
         "device 0 compute",
         "device 0 compute 2",
@@ -152,18 +149,7 @@ def test_lanes_hold_what_fits() -> None:
 def test_what_is_not_known_is_left_out_and_its_verdict_unknown(tmp_path: Path) -> None:
     nameless = (-1, "tf_XLA", "psum $é\n", "", "communication", "", "", "", "?", math.nan, 3.0, 4.0, math.nan)
     timeline = make_timeline([nameless], steps=[])
-    path = tmp_path / "trace.json.gz"
-    timed = ProgramTimeline(
-        phase="decode",
-        arm="jax",
-        title="JAX",
-        cell="cpu",
-        default=False,
-        timeline=timeline,
-        shares=make_timed("jax").shares,
-    )
-    write_trace(path, timelines=[timed])
-    events = read(path)
+    events = write(tmp_path, timeline, cell="cpu")
     assert list(threads(events).values()) == ["unknown device communication"]
     (outer, inner) = slices(events)
     assert (outer["name"], inner["cat"], inner["name"]) == ("unknown", "unknown", "communication over unknown axes")
@@ -178,18 +164,7 @@ def test_of_a_profile_with_too_many_events_one_step_is_written_and_named(
     events = [compute(0, f"fusion.{step}", 100.0 * step + at, 1.0) for step in range(3) for at in range(2)]
     steps = [(0, 0, 0.0, 90.0), (0, 1, 100.0, 50.0), (0, 2, 200.0, 70.0)]
     timeline = make_timeline(events, steps=steps, source="measured", label=MEASURED)
-    path = tmp_path / "trace.json.gz"
-    timed = ProgramTimeline(
-        phase="decode",
-        arm="jax",
-        title="JAX",
-        cell="cpu",
-        default=False,
-        timeline=timeline,
-        shares=make_timed("jax").shares,
-    )
-    write_trace(path, timelines=[timed])
-    written = read(path)
+    written = write(tmp_path, timeline, cell="cpu")
     assert processes(written) == {1: f"JAX decode cpu, step 2 of 3, {MEASURED}"}
     assert [event["name"] for event in slices(written)] == ["decode step 2", "fusion.2", "fusion.2"]
 
@@ -197,31 +172,14 @@ def test_of_a_profile_with_too_many_events_one_step_is_written_and_named(
 def test_parts_of_what_is_not_there_have_no_arrow(tmp_path: Path) -> None:
     part = compute(0, "all-gather-start.11", 50.0, 5.0, role="part", of="all-gather.11")
     timeline = make_timeline([part, communicate(0, "all-gather.11", 0.0, 20.0)], steps=[])
-    path = tmp_path / "trace.json.gz"
-    timed = ProgramTimeline(
-        phase="decode",
-        arm="jax",
-        title="JAX",
-        cell="tpu",
-        default=True,
-        timeline=timeline,
-        shares=make_timed("jax").shares,
-    )
-    write_trace(path, timelines=[timed])
-    assert not [event for event in read(path) if event["ph"] in "stf"]
+    events = write(tmp_path, timeline)
+    assert not [event for event in events if event["ph"] in "stf"]
 
 
 def test_the_same_timelines_give_the_same_bytes(place: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.json.gz"
     for _ in range(2):
-        write_trace(
-            again,
-            timelines=[
-                make_timed("jax"),
-                make_timed("torchxla"),
-                make_timed("jax", cell="cpu", source="measured", label=MEASURED),
-            ],
-        )
+        write_trace(again, timelines=make_timelines())
         assert again.read_bytes() == place.read_bytes()
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from compare.render.time.timeline_strip import Strip, StripCollective, strip
-from compare.render.time.timeline_view import ProgramTimeline
 from tests.compare.render.from_json import stages
 from tests.compare.render.reports import make_mesh
 from tests.compare.render.timelines import (
@@ -17,18 +16,12 @@ from tests.compare.render.timelines import (
     TICKS,
     communicate,
     compute,
-    make_shares,
     make_timed,
     make_timeline,
+    timed_program,
 )
 
 US = 1000.0
-
-
-def _of(joined: Any) -> ProgramTimeline:
-    return ProgramTimeline(
-        phase="decode", arm="jax", title="JAX", cell="tpu", default=True, timeline=joined, shares=make_shares()
-    )
 
 
 def _talks(program_strip: Strip, lane: int) -> list[tuple[str, float, float, float]]:
@@ -102,7 +95,7 @@ def test_compute_is_its_union_and_gaps_too_short_to_see_are_closed() -> None:
         compute(0, "d", 700 * US, 100 * US),
         compute(0, "while", 0.0, 1000 * US, role="container"),
     ]
-    program_strip = strip(_of(make_timeline(events, steps=[(0, 0, 0.0, 1000 * US)])))
+    program_strip = strip(timed_program(make_timeline(events, steps=[(0, 0, 0.0, 1000 * US)])))
     assert program_strip.unit_ns == 1
     # 0 to 600 µs and 700 to 800 µs: the 10 ns between the first two are a hundredth of a thousandth of the step.
     assert program_strip.lanes[0].compute == [0, 600_000, 700_000, 100_000]
@@ -111,14 +104,16 @@ def test_compute_is_its_union_and_gaps_too_short_to_see_are_closed() -> None:
 def test_the_step_of_the_middle_length_is_shown_from_its_start() -> None:
     events = [communicate(0, "all-reduce.2", at * 1000 * US + 100 * US, 10 * US * (at + 1)) for at in range(3)]
     steps = [(0, 0, 0.0, 900 * US), (0, 1, 1000 * US, 700 * US), (0, 2, 2000 * US, 800 * US)]
-    joined = strip(_of(make_timeline(events, steps=steps)))
+    joined = strip(timed_program(make_timeline(events, steps=steps)))
     assert joined.step_ns == 800 * US
     assert _talks(joined, 0) == [("all-reduce.2", 100, 30, 30)]
 
 
 def test_without_steps_the_whole_span_is_shown() -> None:
     program_strip = strip(
-        _of(make_timeline([compute(3, "a", 500.0, 100.0), communicate(3, "all-reduce.2", 700.0, 50.0)], steps=[]))
+        timed_program(
+            make_timeline([compute(3, "a", 500.0, 100.0), communicate(3, "all-reduce.2", 700.0, 50.0)], steps=[])
+        )
     )
     assert program_strip.step_ns == 250
     assert program_strip.lanes[0].talk.start == [200]
@@ -127,7 +122,7 @@ def test_without_steps_the_whole_span_is_shown() -> None:
 def test_of_many_devices_the_first_of_each_stage_is_shown() -> None:
     mesh = make_mesh("tp4pp2")
     events = [communicate(device, "all-reduce.2", 0.0, 10.0) for device in (1, 2, 3, 5, 6, 7)]
-    joined = strip(_of(make_timeline(events, steps=[])), stage_of=stages(mesh))
+    joined = strip(timed_program(make_timeline(events, steps=[])), stage_of=stages(mesh))
     assert [lane.name for lane in joined.lanes] == ["stage 0, device 1", "stage 1, device 5"]
 
 
@@ -139,7 +134,7 @@ def test_a_device_that_stands_for_others_is_named_by_them() -> None:
 
 def test_what_is_not_known_says_so() -> None:
     nameless = (-1, "tf_XLA", "psum", "", "communication", "", "", "", "?", math.nan, 3.0, 4.0, math.nan)
-    program_strip = strip(_of(make_timeline([nameless], steps=[])))
+    program_strip = strip(timed_program(make_timeline([nameless], steps=[])))
     assert [lane.name for lane in program_strip.lanes] == ["unknown device"]
     assert program_strip.to_json()["collectives"] == [["psum", "", "?", "", None, "unknown", [0.0, 0.0, 0.0]]]
     assert program_strip.lanes[0].talk.wait is None
@@ -162,7 +157,7 @@ def _offloading() -> Any:
 
 
 def test_waits_for_local_copies_stand_beside_compute() -> None:
-    program_strip = strip(_of(_offloading()))
+    program_strip = strip(timed_program(_offloading()))
     (lane,) = program_strip.lanes
     unit = program_strip.unit_ns / US
     assert [number * unit for number in lane.compute] == pytest.approx([400, 200], abs=unit)
@@ -185,7 +180,7 @@ def test_the_figure_of_a_step_paints_waits_for_copies() -> None:
     from compare.render.palette import COMPUTE, COPIES
     from compare.render.time.figures import _paint_strip
 
-    program_strip = strip(_of(_offloading()))
+    program_strip = strip(timed_program(_offloading()))
     paper = _paint_strip(program_strip, program_strip.step_ns)
     for share, colour in ((0.2, COPIES), (0.5, COMPUTE), (0.9, "#ffffff")):
         assert tuple(paper[9, int(share * paper.shape[1])]) == pytest.approx(to_rgb(colour))

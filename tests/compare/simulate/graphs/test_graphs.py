@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import shutil
 
 import pytest
 
@@ -10,7 +9,7 @@ from compare.cli.export import main as export
 from compare.cli.simulate import main
 from meshes.process.command_line import run_command
 from tests.compare.chakra.files import collective, compute, node, write_trace
-from tests.places import EXAMPLE
+from tests.places import EXAMPLE, copy_example
 
 RAN = {
     "jax/decode/tpu": (19_745_889_368, 569_006_368),
@@ -70,10 +69,7 @@ def test_what_is_printed(capsys):
 
 def test_a_calibrated_run_and_its_export_agree_and_the_line_says_so(capsys, tmp_path):
     """Bytes take twice as long: 1.5 to 2 times the exposed time, the rest is latency."""
-    run = tmp_path / "run"
-    shutil.copytree(EXAMPLE / "jax/prefill/tpu", run / "jax/prefill/tpu")
-    case = json.loads((EXAMPLE / "case.json").read_text()) | {"programs": ["jax/prefill/tpu"]}
-    (run / "case.json").write_text(json.dumps(case))
+    run = copy_example(tmp_path / "run", "jax/prefill/tpu")
     (run / "chip.toml").write_text(
         'generation = "v5e"\ncalibrated-on = "our pod, June"\n'
         '[time.link_bytes_per_s]\nvalue = 18.6515e9\nunit = "byte/s"\n'

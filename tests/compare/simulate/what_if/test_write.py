@@ -16,7 +16,7 @@ from compare.run.folder.run_folder import copy_run
 from compare.run.folder.timelines import SIMULATION, build_timelines
 from compare.simulate.what_if.page import sections
 from meshes.process.command_line import run_command
-from tests.places import EXAMPLE
+from tests.places import copy_example
 
 pytestmark = pytest.mark.slow
 
@@ -24,11 +24,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def folder(tmp_path):
     """The example run with one program."""
-    cell = tmp_path / "run" / "jax" / "decode" / "tpu"
-    shutil.copytree(EXAMPLE / "jax/decode/tpu", cell)
-    case = json.loads((EXAMPLE / "case.json").read_text()) | {"programs": ["jax/decode/tpu"]}
-    (tmp_path / "run" / "case.json").write_text(json.dumps(case))
-    return tmp_path / "run"
+    return copy_example(tmp_path / "run", "jax/decode/tpu")
 
 
 def read_timeline(folder):
