@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from compare.network.engine.plan import Plan
+from compare.network.engine.graph_layout import Plan
 from compare.network.engine.play import play
 from compare.network.graph.graph import COLLECTIVE, COMPUTE, Graph, NodeTableBuilder, Transfer
 from compare.network.machines.machine import (

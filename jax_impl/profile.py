@@ -17,7 +17,7 @@ from types import MappingProxyType
 from jax_impl.process.start import configure, start
 from meshes.case import Case
 from meshes.process.last_word import claim_stderr
-from meshes.twins.worker import Stages, serve, write_about
+from meshes.twins.worker import STEPS, WARMUP_STEPS, Stages, serve, write_about
 
 POWER_EVENTS: Mapping[str, int | bool] = MappingProxyType(
     {
@@ -28,9 +28,6 @@ POWER_EVENTS: Mapping[str, int | bool] = MappingProxyType(
     }
 )
 """Options of libtpu's profiler for power, throttling and temperature; off by default (docs/power.md)."""
-
-WARMUP_STEPS = 2
-STEPS = 5
 
 
 def profile(case: Case, out: Path, platform: str) -> None:

@@ -23,6 +23,9 @@ LARGEST = 2**31 - 1
 MOST_NUMBERS = 2**58
 """Numbers in a step, tokens × layers × experts × width, or × vocabulary: bytes of more do not fit 64 bits."""
 
+PIPELINE_MICROBATCHES = 4
+"""Of a case with a pipeline that names none."""
+
 CAPACITY = 1.25
 """Default capacity factor of an expert, as MaxText and Switch Transformer are usually run."""
 
@@ -92,16 +95,15 @@ class Case:
         microbatches: int | None = None,
         **options: Any,
     ) -> Self:
-        """The case of a command line; `microbatches` is 4 with a pipeline, else 1.
+        """The case of a command line; `microbatches` as `default_microbatches` has them, if none.
 
         `shapes`: a model that is no preset, like that of a checkpoint.
         """
         plan = read_mesh(mesh)
-        default = 4 if plan.mesh.pp > 1 else 1
         return cls(
             plan=plan,
             model=shapes or model(model_name),
-            microbatches=microbatches if microbatches is not None else default,
+            microbatches=default_microbatches(plan.mesh) if microbatches is None else microbatches,
             **options,
         )
 
@@ -262,6 +264,11 @@ def _check(case: Case) -> None:
     _check_sequence(case)
     _check_batch(case)
     _check_size(case)
+
+
+def default_microbatches(mesh: MeshSpec) -> int:
+    """Of a step, where none are named."""
+    return PIPELINE_MICROBATCHES if mesh.pp > 1 else 1
 
 
 def kv_heads(heads: int, kv: int, tp: int) -> int | None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 
-from meshes.case import Case
+from meshes.case import Case, default_microbatches
 from meshes.devices.chip import Chip
 from meshes.devices.mesh_spec import MeshSpec
 from meshes.devices.topology import Topology
@@ -94,7 +94,8 @@ def _moved(case: Case, topology: Topology) -> list[Case]:
         pp, rest = divmod(topology.num_devices, kept * dp * tp)
         if rest == 0:
             mesh = MeshSpec(dp=dp, pp=pp, cp=case.mesh.cp, ep=case.mesh.ep, tp=tp)
-            microbatches = 4 if pp > 1 and case.batch % (4 * dp * mesh.ep) == 0 else 1
+            usual = default_microbatches(mesh)
+            microbatches = usual if case.batch % (usual * dp * mesh.ep) == 0 else 1
             with suppress(MeshError):
                 plan = Plan(mesh, topology, case.plan.order, case.plan.rules)
                 cases.append(replace(case, plan=plan, microbatches=microbatches))

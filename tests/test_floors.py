@@ -6,6 +6,7 @@ import graphlib
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,8 @@ NEVER = {
     "witnesses": {"compare"},
     "compare": {"jax_impl", "torchxla_impl", "witnesses"} | FRAMEWORKS,
 }
+REMEDIES = ROOT / "compare" / "compile" / "rewrite.py"
+"""Writes into a user's program of JAX what a user of JAX would write."""
 
 
 def imports(file: Path) -> Iterator[str]:
@@ -46,6 +49,7 @@ def test_a_room_imports_only_lower_floors(room):
     assert files(room)
     for file in files(room):
         outside = {name.partition(".")[0] for name in imports(file)} & NEVER[room]
+        outside -= {"jax"} if file == REMEDIES else set()
         assert not outside, f"{file.relative_to(ROOT)} may not import {sorted(outside)}"
 
 
@@ -336,6 +340,19 @@ def test_a_command_loads_few_of_our_files(words, most):
         [sys.executable, "-c", LOADED, *words.split()], capture_output=True, text=True, cwd=ROOT, check=True
     )
     assert 5 < int(done.stdout) <= most
+
+
+def test_one_word_names_at_most_three_files_or_classes():
+    """Errors and commands aside: who looks for a name finds it."""
+    files = [path for path in (ROOT / "compare").rglob("*.py") if path.stem not in ("__init__", "__main__", "errors")]
+    classes = [
+        node.name
+        for path in files
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    ]
+    often = Counter([path.name for path in files] + classes)
+    assert {name: number for name, number in often.items() if number > 3} == {}
 
 
 def test_the_files_of_tests_that_begin_first_are_there():

@@ -17,11 +17,8 @@ from typing import Any
 
 from meshes.case import Case
 from meshes.process.last_word import claim_stderr
-from meshes.twins.worker import Stages, serve, write_about
+from meshes.twins.worker import STEPS, WARMUP_STEPS, Stages, serve, write_about
 from torchxla_impl.process.start import start
-
-WARMUP_STEPS = 2
-STEPS = 5
 
 
 def profile(case: Case, out: Path, platform: str) -> None:

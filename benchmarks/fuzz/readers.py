@@ -35,7 +35,7 @@ from compare.passes import archive, snapshot
 from compare.profile.chrome.columns import read_events
 from compare.profile.chrome.events import read_file as read_trace_file
 from compare.profile.join import profile
-from compare.profile.join.programs import read_protos
+from compare.profile.join.carried_programs import read_protos
 from compare.profile.power.files import read_power
 from compare.profile.xplane.reader import read_file as read_profile
 from compare.remedy.page import sections
@@ -46,9 +46,9 @@ from compare.sweep.combination import Combination
 from compare.sweep.render.draw import page as sweep_page
 from compare.sweep.render.draw import programs as sweep_table
 from compare.sweep.render.figure import draw_ratios
-from compare.sweep.render.text import print_sweep
-from compare.sweep.report import build_summary, earlier_rows, result_row
+from compare.sweep.render.print_sweep import print_sweep
 from compare.sweep.sweep import CaseEnd, read_result
+from compare.sweep.sweep_report import build_summary, earlier_rows, result_row
 from compare.timeline.errors import TimingError
 from compare.user_program.advice.advise import advise
 from compare.user_program.repeated_work import repeated_work

@@ -7,7 +7,7 @@ from compare.energy.coefficients import DCN
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import Module, read
-from compare.schedule.algorithms import read_algorithm
+from compare.schedule.compiler_algorithm import read_algorithm
 from compare.schedule.costs import estimated_cycles
 from compare.schedule.exchange import LinkTraffic, route_collective
 from compare.schedule.links import Torus

@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Sequence
 
 from compare.calibrate.benchmarks import measure_device
+from compare.calibrate.print_calibration import list_lines
 from compare.calibrate.result import Calibration, Provenance, calibrate, digest, format_toml, to_json
-from compare.calibrate.text import list_lines
 from compare.calibrate.windows import Windows, read_windows, write_windows
 from compare.cli.options.calibrate_request import parse_request
 from meshes.process.command_line import print_json

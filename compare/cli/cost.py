@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from compare.cli.options.cost_request import parse_request
 from compare.simulate.answer import answer_request
-from compare.simulate.text import list_lines
+from compare.simulate.print_answer import list_lines
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -58,13 +58,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         diff = request.diff_runs(a, b) if kind == request.RUNS else request.diff_cells(a, b)
     if options.html:
-        from compare.diff.text import page
+        from compare.diff.print_diff import page
 
         atomic_files.write_text(options.html, page(diff))
     if options.json:
         print_json(diff)
     else:
-        from compare.diff.text import print_diff
+        from compare.diff.print_diff import print_diff
 
         print_diff(diff)
     if kind == request.PROGRAMS and "axes" in diff:
@@ -83,7 +83,7 @@ def _diff_profiles(options: argparse.Namespace) -> int:
     if options.json:
         print_json({**encode(diff), "failed": slower})
     else:
-        from compare.diff.profiles.text import print_profiles
+        from compare.diff.profiles.print_profiles import print_profiles
 
         print_profiles(diff)
     print(*slower, sep="\n", end="\n" if slower else "", file=sys.stderr)

@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.json:
         print_json([history.to_dict() for history in histories])
     else:
-        from compare.history.text import print_histories, print_life
+        from compare.history.print_history import print_histories, print_life
 
         if options.name and len({history.row.name for history in histories}) == 1:
             for history in histories:

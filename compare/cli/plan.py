@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.json:
         print_json(contract.to_json())
     else:
-        from compare.render.report.plan import print_plan
+        from compare.render.report.plan_tables import print_plan
 
         print_plan(contract)
     return 0

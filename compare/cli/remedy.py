@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.json:
         print_json(result)
     else:
-        from compare.remedy.text import print_remedies
+        from compare.remedy.print_remedies import print_remedies
 
         print_remedies(result)
     return 1 if any(phase["error"] for arm in result["arms"].values() for phase in arm["phases"].values()) else 0

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from compare.cli.options.replay_request import parse_graph_request
 from compare.simulate.graphs.answer import answer_subject, describe_subject, find_subjects, name_machine
-from compare.simulate.text import note_rings
+from compare.simulate.print_answer import note_rings
 from meshes.process.one_line import complain_of
 
 

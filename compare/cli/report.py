@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from compare.remedy.page import sections as remedy_sections
         from compare.render.report.draw import judge_and_draw
         from compare.render.report.show import print_outcome
-        from compare.simulate.what_if.page import sections as what_if_sections
+        from compare.simulate.what_if.what_if_page import sections as what_if_sections
 
         report = judge_and_draw(
             replace(run, folder=scratch), scratch, sections=[*remedy_sections(scratch), *what_if_sections(scratch)]

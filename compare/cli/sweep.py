@@ -9,7 +9,7 @@ from compare.cli.options.sweep_request import combinations, sweep_parser
 from compare.run.arms import parse_arms, parse_controls, parse_options, parse_witnesses
 from compare.sweep import progress, sweep
 from compare.sweep.engines.engines import ENGINES
-from compare.sweep.report import build_summary, earlier_rows, is_complete
+from compare.sweep.sweep_report import build_summary, earlier_rows, is_complete
 from meshes.process.command_line import print_json
 
 

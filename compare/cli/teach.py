@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.seed is not None or options.answer is not None:
         parser.error("--seed and --answer need --quiz")
     if options.list:
-        from compare.gallery.render.text import print_names
+        from compare.gallery.render.print_lessons import print_names
 
         print_names()
         return 0
@@ -46,14 +46,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.json:
         print_json([item.public() for item in results])
     elif options.pattern:
-        from compare.gallery.render.text import print_lesson
+        from compare.gallery.render.print_lessons import print_lesson
 
         index = LESSONS.index(lessons[0])
         names = ["", *(item.name for item in LESSONS), ""]
         print_lesson(results, before=names[index], after=names[index + 2])
     else:
         from compare.gallery.render.page import INDEX, write_pages
-        from compare.gallery.render.text import print_gallery
+        from compare.gallery.render.print_lessons import print_gallery
 
         print_gallery(results)
         if not any(item.ok for item in results):

@@ -4,9 +4,9 @@ import sys
 from collections.abc import Sequence
 
 from compare.cli.options.what_if_request import parse_what_if
-from compare.simulate.what_if.result import simulate_run, to_json
+from compare.simulate.what_if.print_what_if import list_lines
 from compare.simulate.what_if.subjects import load_subjects
-from compare.simulate.what_if.text import list_lines
+from compare.simulate.what_if.what_if_result import simulate_run, to_json
 from meshes.process.command_line import print_json
 from meshes.process.one_line import complain_of
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from compare.diff.diff_report import Key, diff_report, run_report
 from compare.diff.matching import match
-from compare.diff.report import Key, diff_report, run_report
 from compare.diff.result import ProgramsDiff, RunsDiff
 from compare.report.programs import MISSING, JudgedProgram
 from compare.run.errors import WorkError

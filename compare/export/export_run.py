@@ -4,7 +4,7 @@ from collections.abc import Container, Mapping
 from pathlib import Path
 
 from compare.export.folder.errors import ExportError
-from compare.export.folder.programs import select_programs
+from compare.export.folder.exported_programs import select_programs
 from compare.export.folder.write_folder import open_export
 from compare.export.targets import Write
 from compare.run.folder.load_run import Run

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from compare.export.ccl_bench import directory
 from compare.export.chakra import chakra_folder
-from compare.export.folder.programs import SelectedProgram
+from compare.export.folder.exported_programs import SelectedProgram
 from compare.export.folder.write_folder import ExportFolder
 
 Write = Callable[[SelectedProgram, ExportFolder], str]

@@ -9,13 +9,13 @@ from compare.metrics.network.sent_bytes import SentBytes
 from compare.report.model.timing import DeviceTimes, Imbalance, Straggler
 from compare.timeline.intervals import Union
 from compare.timeline.tracks.numbers import to_number, to_ratio
-from compare.timeline.tracks.times import TIMES, Table
+from compare.timeline.tracks.times import TIMES, TimeTable
 from compare.timeline.tracks.tracks import DeviceTracks
 
 _COMPARED = ("step_ns", "compute_ns", "communication_ns", "exposed_ns", "wait_ns")
 
 
-def per_device(tracks: DeviceTracks, table: Table) -> tuple[DeviceTimes, ...]:
+def per_device(tracks: DeviceTracks, table: TimeTable) -> tuple[DeviceTimes, ...]:
     """Means over steps of each shown device; idle_ns: neither computing nor communicating.  `None` where unknown."""
     if not tracks.has_devices:
         return ()

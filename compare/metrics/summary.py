@@ -8,7 +8,7 @@ from compare.metrics.measured_power import measure_power
 from compare.report.model.timing import PartTimes, TraceSummary, TraceTimes
 from compare.timeline.timeline import Timeline
 from compare.timeline.tracks.numbers import Number, to_number, to_ratio
-from compare.timeline.tracks.times import TIMES, VOLUMES, Table, measure_times
+from compare.timeline.tracks.times import TIMES, VOLUMES, TimeTable, measure_times
 from compare.timeline.tracks.tracks import DeviceTracks
 
 
@@ -40,7 +40,7 @@ def summarize_tracks(tracks: DeviceTracks, *, verdicts: pd.DataFrame | None = No
     )
 
 
-def step_times(table: Table) -> dict[str, Number]:
+def step_times(table: TimeTable) -> dict[str, Number]:
     """The fields of `Times`, from a table of full steps."""
     return _times(table.means().to_dict("records")[0])
 

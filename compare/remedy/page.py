@@ -4,7 +4,7 @@ from pathlib import Path
 
 from jinja2 import TemplateError
 
-from compare.remedy import text
+from compare.remedy import print_remedies
 from compare.remedy.result import SearchResult
 from compare.render.blocks import Section, Widget
 from compare.render.errors import ViewError
@@ -19,7 +19,7 @@ def page(result: SearchResult) -> str:
     return (
         shared_environment()
         .get_template("remedy.html.j2")
-        .render(found=result, style=read_static("page.css"), words=text)
+        .render(found=result, style=read_static("page.css"), words=print_remedies)
     )
 
 
@@ -31,7 +31,7 @@ def sections(folder: Path) -> list[Section]:
     try:
         result = read_json(path)
         page(result)  # the section leads to it
-        section = Widget(template="remedy_section.html.j2", values={"found": result, "words": text})
+        section = Widget(template="remedy_section.html.j2", values={"found": result, "words": print_remedies})
         to_html([section])
     except (ValueError, LookupError, TypeError, AttributeError, TemplateError) as error:
         why = f"{path.name} is not what compare.remedy --into writes ({one_line(error, most=200)})"

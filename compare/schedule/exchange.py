@@ -12,8 +12,8 @@ import numpy as np
 
 from compare.hlo.collective import Collective
 from compare.hlo.devices.groups import Groups
-from compare.schedule.algorithms import BLOCK, DIRECT, Algorithm, read_algorithm
 from compare.schedule.class_collectives import CollectiveCost
+from compare.schedule.compiler_algorithm import BLOCK, DIRECT, Algorithm, read_algorithm
 from compare.schedule.hardware import Hardware
 from compare.schedule.links import SLOTS, TO_NETWORK, Torus
 from compare.schedule.rings import Block, Order, find_ring

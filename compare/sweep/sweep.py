@@ -27,8 +27,8 @@ from compare.sweep.combination import Combination
 from compare.sweep.engines.engines import Engine
 from compare.sweep.engines.local import CaseOutcome, CaseTask
 from compare.sweep.engines.worker import CaseRequest
-from compare.sweep.report import check_row, result_row
 from compare.sweep.summary import ResultRow
+from compare.sweep.sweep_report import check_row, result_row
 from meshes.case import Case
 from meshes.process import atomic_files
 from meshes.process.documents import read_json

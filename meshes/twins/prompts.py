@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Protocol, Self
 
-from meshes.case import CAPACITY, CHOICES, Case
+from meshes.case import CAPACITY, CHOICES, Case, default_microbatches
 from meshes.checkpoint import read_model, read_positions
 from meshes.dims import is_sequence_parallel
 from meshes.mesh_argument import read_mesh
@@ -161,7 +161,7 @@ def build_case(request: Request, *, model: Model, num_tokens: int, positions: in
     """
     _check_positions(num_tokens, request.max_new_tokens, positions)
     plan = read_mesh(request.mesh)
-    mesh, microbatches = plan.mesh, 4 if plan.mesh.pp > 1 else 1
+    mesh, microbatches = plan.mesh, default_microbatches(plan.mesh)
     ways = mesh.cp * (mesh.tp if is_sequence_parallel(plan.rules) else 1)
     seq = max(num_tokens // ways, 1) * ways
     if seq > num_tokens and mesh.cp > 1:

@@ -13,6 +13,11 @@ from meshes.process.documents import read_json
 from meshes.process.errors import MeshError, NotOfferedError
 from meshes.process.last_word import NOT_OFFERED, give_reason, refuse
 
+WARMUP_STEPS = 2
+"""Run before a profile is recorded."""
+STEPS = 5
+"""Recorded in a profile."""
+
 
 @dataclass(slots=True)
 class Stages:

@@ -6,7 +6,7 @@ import pytest
 from compare.cli.history import main
 from compare.diff.own.api import collectives
 from compare.history.lineage_query import History
-from compare.history.text import print_life
+from compare.history.print_history import print_life
 from compare.passes.lineage import CREATED, Event, Track
 from compare.run.errors import WorkError
 from compare.run.folder.load_run import judge_run, read_run

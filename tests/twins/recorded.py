@@ -13,7 +13,7 @@ import pytest
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.proto import program
 from compare.hlo.text.module import read
-from compare.profile.join.programs import read_protos
+from compare.profile.join.carried_programs import read_protos
 from compare.profile.xplane.reader import read_file
 
 COLLECTIVE = re.compile(r"(all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)[\w.\-]*")

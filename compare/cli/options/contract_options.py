@@ -50,8 +50,8 @@ def judge_program_of(
 ) -> "ProfileVerdict":
     """The verdict on the program of the steps, else on the one with the most time, by the profile's text or --hlo."""
     from compare.diff.own.profile_verdict import judge_profile
+    from compare.profile.join.carried_programs import ProfilePrograms, read_protos
     from compare.profile.join.hosts import read_spaces
-    from compare.profile.join.programs import ProfilePrograms, read_protos
     from compare.profile.xplane.reader import profile_files
     from compare.timeline.errors import TimingError
     from compare.timeline.programs import list_programs

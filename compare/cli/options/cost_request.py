@@ -17,7 +17,7 @@ from compare.network.machines.machine_file import find_machine
 from compare.network.machines.words import choose_algorithm, parse_kind
 from compare.run.folder.chip import read_chip_of
 from compare.simulate.answer import Request
-from compare.simulate.text import note_rings
+from compare.simulate.print_answer import note_rings
 from compare.timeline.errors import TimingError, name_place
 from meshes.devices.chip import Chip
 from meshes.devices.generations import generation

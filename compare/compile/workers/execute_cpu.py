@@ -21,11 +21,10 @@ from compare.compile.workers.worker import Stages, read_request, serve, write
 from meshes.process.documents import read_json
 from meshes.process.last_word import claim_stderr
 from meshes.process.random_inputs import draw_values
+from meshes.twins.worker import STEPS, WARMUP_STEPS
 
 FIELDS = frozenset({"program"})
 NEEDED = ("arm", "phase", "compile_options", "parameters", "outputs")
-WARMUP_STEPS = 2
-STEPS = 5
 
 
 class Inputs(TypedDict):

@@ -10,7 +10,7 @@ from compare.contract.reference_algorithms import required_rows
 from compare.contract.row import ContractRow, JudgeError
 from compare.contract.weight_rows import DATA, weight_rows
 from compare.diff.own.show import print_to_text
-from compare.render.report.plan import print_plan
+from compare.render.report.plan_tables import print_plan
 from compare.report.plan import plan, served_row
 from meshes.case import CAPACITY, Case
 from meshes.checkpoint import read_shapes

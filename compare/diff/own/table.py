@@ -7,13 +7,13 @@ from pathlib import Path
 import pandas as pd
 
 from compare.diff import lines as diff_lines
+from compare.diff.diff_report import diff_report
 from compare.diff.matching import match
 from compare.diff.own.expected import COUNTS, Surprise, count_collectives
 from compare.diff.own.modelled_step import ModelledStep
 from compare.diff.own.show import print_to_text, render_html
-from compare.diff.report import diff_report
+from compare.diff.print_diff import print_diff
 from compare.diff.result import ProgramsDiff
-from compare.diff.text import print_diff
 from compare.hlo.collective import ORDERS, PUBLIC, Collective, sort_rows
 from compare.hlo.scope_key import path_of
 from compare.hlo.text.module import read

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from compare.energy.core_speed import COMPUTE, Point, best_delay, best_energy, place_on_voltage
-from compare.energy.speeds.subjects import Subject, Subjects, list_voltages
+from compare.energy.speeds.subjects import SpeedSubject, Subjects, list_voltages
 from compare.render.units import joules_text, percent_text, span_text, time_text
 from compare.report.model.codec import encode
 
@@ -16,7 +16,7 @@ ENERGY, DELAY = "least energy", "least energy × delay"
 class Curve:
     """One program at every frequency."""
 
-    subject: Subject
+    subject: SpeedSubject
     points: tuple[Point, ...]
     nominal: Point
     best_range: tuple[float, float] | None
@@ -37,7 +37,7 @@ def scale_run(subjects: Subjects, frequencies: Sequence[float]) -> list[Curve]:
     return [_curve(subject, subjects, frequencies) for subject in subjects.programs]
 
 
-def _curve(subject: Subject, subjects: Subjects, frequencies: Sequence[float]) -> Curve:
+def _curve(subject: SpeedSubject, subjects: Subjects, frequencies: Sequence[float]) -> Curve:
     workload, chip = subject.workload, subjects.chip
     times = {frequency: workload.step_ns(COMPUTE, frequency) for frequency in frequencies}
     points = place_on_voltage(workload, times, chip, subjects.voltage)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from compare.energy.coefficients import DCN, ICI, MEMORY
 from compare.energy.core_speed import COMPUTE, Marginal, measure_marginal
-from compare.energy.speeds.subjects import Subject, Subjects
+from compare.energy.speeds.subjects import SpeedSubject, Subjects
 from compare.render.units import joules_text, time_text
 
 _TITLES = {COMPUTE: "compute", MEMORY: "memory", ICI: "ICI", DCN: "DCN"}
@@ -15,7 +15,7 @@ _TITLES = {COMPUTE: "compute", MEMORY: "memory", ICI: "ICI", DCN: "DCN"}
 class Margins:
     """One program."""
 
-    subject: Subject
+    subject: SpeedSubject
     parts: tuple[Marginal, ...]
 
 

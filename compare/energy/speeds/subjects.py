@@ -16,7 +16,7 @@ from meshes.devices.chip import Chip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class SpeedSubject:
     """A program."""
 
     title: str
@@ -30,7 +30,7 @@ class Subject:
 class Subjects:
     """The programs of a run, and what their chips are taken for."""
 
-    programs: tuple[Subject, ...]
+    programs: tuple[SpeedSubject, ...]
     chip: Chip
     voltage: Voltage
     slice_name: str
@@ -91,11 +91,11 @@ def load_subjects(folder: Path, *, chip: Path | None) -> Subjects:
     )
 
 
-def _subject(program: JudgedProgram, title: str, hardware: Hardware) -> Subject:
+def _subject(program: JudgedProgram, title: str, hardware: Hardware) -> SpeedSubject:
     assert program.module is not None
     arm, phase, cell = program.result.key
     workload = Workload.of(program.module, program.rows, program.case.plan, hardware=hardware)
-    return Subject(title=title, arm=arm, phase=phase, cell=cell, workload=workload)
+    return SpeedSubject(title=title, arm=arm, phase=phase, cell=cell, workload=workload)
 
 
 def list_voltages(subjects: Subjects) -> list[Voltage]:

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 import yaml
 
-from compare.export.folder.programs import SelectedProgram
+from compare.export.folder.exported_programs import SelectedProgram
 from compare.schedule.hardware import dcn_bytes_per_s
 from compare.timeline.timeline import UNKNOWN
 from meshes.case import Case

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from compare.chakra import settings
 from compare.chakra.writer import Attributes, number_groups, write_files
 from compare.export.folder.errors import ExportError
-from compare.export.folder.programs import SelectedProgram
+from compare.export.folder.exported_programs import SelectedProgram
 from compare.export.folder.write_folder import ExportFolder
 from compare.network.graph.expand import expand_program
 from compare.network.graph.graph import Graph

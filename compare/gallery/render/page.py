@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from compare.gallery.lesson_types.lesson import BYTES, COMPILER, STANDINGS, Lesson
 from compare.gallery.lesson_types.lesson_result import LessonResult, needed_wire
 from compare.gallery.lessons import CHAPTERS, LESSONS, TEN_FIRST, Chapter, find_lesson
-from compare.gallery.render.figures import Tensor, draw_mesh, draw_tensors, picture_inches
+from compare.gallery.render.lesson_figures import Tensor, draw_mesh, draw_tensors, picture_inches
 from compare.gallery.render.words import (
     ARMS,
     SCATTERED,

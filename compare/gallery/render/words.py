@@ -15,7 +15,7 @@ from compare.gallery.lesson_types.lesson import (
     count_moves,
 )
 from compare.gallery.lesson_types.lesson_result import LessonResult, Row, needed_wire
-from compare.gallery.render.figures import Tensor
+from compare.gallery.render.lesson_figures import Tensor
 from compare.render.units import axes_text, bytes_text, list_text
 from compare.report.grouping import group_by, sum_by
 

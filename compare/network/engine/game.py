@@ -16,8 +16,8 @@ import numpy as np
 from compare.network.engine.classes import ClassGroup
 from compare.network.engine.faults import GraphError, describe_deadlock, list_ends
 from compare.network.engine.flows import Flow, SharedLinks
+from compare.network.engine.graph_layout import Plan
 from compare.network.engine.links import Links
-from compare.network.engine.plan import Plan
 from compare.network.graph.graph import COLLECTIVE, COMPUTE, HOST, RECEIVE, SEND, NodeTable, list_partners
 from compare.network.machines.machine import Machine
 from compare.timeline.arrays import Floats

@@ -14,8 +14,8 @@ import numpy as np
 
 from compare.network.algorithms import Phase, Step, lay_out, lay_out_pairs
 from compare.network.engine.game import Game, Instance
+from compare.network.engine.graph_layout import Plan, kind_of
 from compare.network.engine.links import Links
-from compare.network.engine.plan import Plan, kind_of
 from compare.network.machines.machine import CUT_THROUGH, Machine
 from compare.timeline.errors import TimingError
 

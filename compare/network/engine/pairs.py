@@ -5,7 +5,7 @@ from math import nan
 
 import numpy as np
 
-from compare.network.engine.plan import Plan
+from compare.network.engine.graph_layout import Plan
 from compare.network.engine.play import play
 from compare.network.graph.graph import PERMUTE, RECEIVE, SEND, Graph, NodeTableBuilder, Transfer
 from compare.network.machines.collective import Message, check_messages

@@ -1,8 +1,8 @@
 """Plays a graph on a machine, by the machine's kind of links."""
 
 from compare.network.engine.game import Game, Played
+from compare.network.engine.graph_layout import Plan
 from compare.network.engine.messages import MessageGame
-from compare.network.engine.plan import Plan
 from compare.network.machines.machine import SHARED, Machine
 
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from compare.hlo.devices.groups import Groups
 from compare.network.engine.footprint import Footprint, measure_collective
+from compare.network.engine.graph_layout import kind_of
 from compare.network.engine.links import Links
-from compare.network.engine.plan import kind_of
 from compare.network.machines.changes import set_algorithms
 from compare.network.machines.custom import collect_custom
 from compare.network.machines.machine import (

@@ -9,7 +9,7 @@ import numpy as np
 from compare.hlo.collective import Collective
 from compare.hlo.text.module import Module
 from compare.network.engine.game import Played
-from compare.network.engine.plan import Plan as Layout
+from compare.network.engine.graph_layout import Plan as Layout
 from compare.network.engine.play import play
 from compare.network.graph.expand import expand_step, number_ranks
 from compare.network.graph.graph import COMPUTE, Graph, Transfer
@@ -18,7 +18,7 @@ from compare.network.machines.changes import machine_table
 from compare.network.machines.machine import Machine
 from compare.network.machines.machine_file import parse_machine
 from compare.network.programs.timeline import show_timeline
-from compare.schedule.algorithms import Algorithm, read_algorithm
+from compare.schedule.compiler_algorithm import Algorithm, read_algorithm
 from compare.schedule.hardware import Hardware
 from compare.schedule.schedule import play_program
 from compare.timeline.arrays import Floats

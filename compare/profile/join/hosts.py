@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from compare.profile.chrome.space import is_json, read_trace
-from compare.profile.join.programs import ProfilePrograms
+from compare.profile.join.carried_programs import ProfilePrograms
 from compare.profile.platforms import cpu, tpu
 from compare.profile.xplane import reader
 from compare.profile.xplane.device_events import DeviceEvents, concat_frames

@@ -18,6 +18,7 @@ from compare.profile.join.async_pairing import (
     match_calls,
     match_halves,
 )
+from compare.profile.join.carried_programs import ProfilePrograms
 from compare.profile.join.operations import (
     UNKNOWN,
     Operation,
@@ -26,7 +27,6 @@ from compare.profile.join.operations import (
     identify_operation,
     start_names,
 )
-from compare.profile.join.programs import ProfilePrograms
 from compare.profile.xplane.device_events import DeviceEvents, words_by_code
 from compare.timeline.arrays import Floats, Ints, Mask
 from compare.timeline.timeline import COMMUNICATION, COMPUTE, CONTAINER, COPY, DETAIL_COLUMNS, EVENT_COLUMNS, PART

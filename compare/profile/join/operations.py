@@ -17,8 +17,8 @@ from compare.hlo.text.errors import HloError
 from compare.hlo.text.instruction import OP_NAME
 from compare.hlo.text.metadata import scope_in
 from compare.profile.join.async_pairing import BETWEEN, DONE, INSIDE, START, WHOLE
+from compare.profile.join.carried_programs import WRAPPERS, ProfileProgram
 from compare.profile.join.local_copies import local_copy_of
-from compare.profile.join.programs import WRAPPERS, ProfileProgram
 
 _NAMED = re.compile(rf"({'|'.join(COLLECTIVE_KINDS)})(-start|-done)?((?:\.[\w\-]+)*)")
 _CATEGORY = re.compile(rf"({'|'.join(COLLECTIVE_KINDS)}|all-reduce-scatter)(-start|-done)?(?: fusion)?")

@@ -9,10 +9,10 @@ import pandas as pd
 
 from compare.hlo.collective import Collective
 from compare.hlo.text.module import Module
+from compare.profile.join.carried_programs import ProfilePrograms, read_protos
 from compare.profile.join.hosts import Host, hosts_of, merge_hosts, number_by_place, read_spaces
 from compare.profile.join.join import Joined, join
 from compare.profile.join.profile_steps import find_steps, list_executions, read_annotations
-from compare.profile.join.programs import ProfilePrograms, read_protos
 from compare.profile.platforms import tpu
 from compare.profile.xplane.device_events import DeviceEvents
 from compare.timeline.errors import TimingError

@@ -18,7 +18,7 @@ from compare.render.picture import Picture, inline_picture
 from compare.render.programs import programs
 from compare.render.report.attribution import controls_section
 from compare.render.report.phase import phase_section
-from compare.render.report.plan import plan_section
+from compare.render.report.plan_tables import plan_section
 from compare.render.report.step_walkthrough import walk_step
 from compare.render.report.torus import lay_out_torus
 from compare.render.time.section import SCRIPT, SCRIPT_HASH, time_section

@@ -31,7 +31,7 @@ class Chip:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Segment:
     """A link between neighbours, or the stub of a wraparound link."""
 
     x1: float
@@ -59,8 +59,8 @@ class Torus:
     width: float
     height: float
     chips: tuple[Chip, ...]
-    links: tuple[Line, ...]
-    wraps: tuple[Line, ...]
+    links: tuple[Segment, ...]
+    wraps: tuple[Segment, ...]
     planes: tuple[tuple[float, float, str], ...]
     """x, y and name of each plane, where there are several."""
     axes: Mapping[str, tuple[Group, ...]]
@@ -133,19 +133,19 @@ def _chip(device: Device, planes: Mapping[tuple[int, int], tuple[float, float, s
     )
 
 
-def _links(plane: tuple[float, float, str], sides: Sequence[int]) -> list[Line]:
+def _links(plane: tuple[float, float, str], sides: Sequence[int]) -> list[Segment]:
     lines = []
     for x in range(sides[0]):
         for y in range(sides[1]):
             left, top = _corner(plane, x, y)
             if y + 1 < sides[1]:
-                lines.append(Line(x1=left + CHIP, y1=top + CHIP / 2, x2=left + PITCH, y2=top + CHIP / 2))
+                lines.append(Segment(x1=left + CHIP, y1=top + CHIP / 2, x2=left + PITCH, y2=top + CHIP / 2))
             if x + 1 < sides[0]:
-                lines.append(Line(x1=left + CHIP / 2, y1=top + CHIP, x2=left + CHIP / 2, y2=top + PITCH))
+                lines.append(Segment(x1=left + CHIP / 2, y1=top + CHIP, x2=left + CHIP / 2, y2=top + PITCH))
     return lines
 
 
-def _wraps(plane: tuple[float, float, str], sides: Sequence[int], wraps: Sequence[bool]) -> list[Line]:
+def _wraps(plane: tuple[float, float, str], sides: Sequence[int], wraps: Sequence[bool]) -> list[Segment]:
     """Stubs of the wraparound links."""
     reach = MARGIN * 0.6
     lines = []
@@ -154,16 +154,16 @@ def _wraps(plane: tuple[float, float, str], sides: Sequence[int], wraps: Sequenc
             left, top = _corner(plane, 0, y)
             low = top + (sides[0] - 1) * PITCH + CHIP
             lines += [
-                Line(x1=left + CHIP / 2, y1=top - reach, x2=left + CHIP / 2, y2=top),
-                Line(x1=left + CHIP / 2, y1=low, x2=left + CHIP / 2, y2=low + reach),
+                Segment(x1=left + CHIP / 2, y1=top - reach, x2=left + CHIP / 2, y2=top),
+                Segment(x1=left + CHIP / 2, y1=low, x2=left + CHIP / 2, y2=low + reach),
             ]
     if len(wraps) > 1 and wraps[1]:
         for x in range(sides[0]):
             left, top = _corner(plane, x, 0)
             right = left + (sides[1] - 1) * PITCH + CHIP
             lines += [
-                Line(x1=left - reach, y1=top + CHIP / 2, x2=left, y2=top + CHIP / 2),
-                Line(x1=right, y1=top + CHIP / 2, x2=right + reach, y2=top + CHIP / 2),
+                Segment(x1=left - reach, y1=top + CHIP / 2, x2=left, y2=top + CHIP / 2),
+                Segment(x1=right, y1=top + CHIP / 2, x2=right + reach, y2=top + CHIP / 2),
             ]
     return lines
 

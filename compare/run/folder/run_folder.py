@@ -14,7 +14,7 @@ from pathlib import Path
 from compare.hlo.proto.program import write_hlo_text
 from compare.hlo.text.errors import HloError
 from compare.passes import archive
-from compare.profile.join.programs import read_protos
+from compare.profile.join.carried_programs import read_protos
 from compare.profile.xplane import reader
 from compare.report.model.codec import JsonObject
 from compare.run.arms import ARMS, Arm

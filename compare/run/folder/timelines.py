@@ -10,8 +10,8 @@ from compare.energy.step_energy import compare_energy, list_coefficients, measur
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.metadata import SourceNames
 from compare.metrics.alignment.timeline_diff import timeline_diff
+from compare.metrics.metrics_section import build_section
 from compare.metrics.operations import ProgramText
-from compare.metrics.section import build_section
 from compare.metrics.verdicts import verdict_shares
 from compare.metrics.work import Peaks
 from compare.network.machines.tpu import tpu_machine

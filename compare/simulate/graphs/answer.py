@@ -14,7 +14,7 @@ from compare.network.astra_sim.options import Options
 from compare.network.astra_sim.program import play_graph
 from compare.network.engine.faults import name_node
 from compare.network.engine.game import Played
-from compare.network.engine.plan import Plan
+from compare.network.engine.graph_layout import Plan
 from compare.network.engine.play import play
 from compare.network.graph.expand import expand_program
 from compare.network.graph.graph import COMPUTE, Graph
@@ -28,7 +28,7 @@ from compare.run.folder.chip import find_chip
 from compare.run.folder.load_run import read_run
 from compare.run.folder.replace_folder import CASE
 from compare.schedule.hardware import Hardware, describe_times
-from compare.simulate.text import describe_machine
+from compare.simulate.print_answer import describe_machine
 from compare.timeline.errors import TimingError
 from meshes.process import atomic_files
 from meshes.process.one_line import log_note

@@ -12,7 +12,7 @@ from compare.render.palette import UNCLEAR, VERDICTS, arm_style
 from compare.render.picture import Picture
 from compare.render.units import time_text
 from compare.simulate.what_if.request import MACHINE, Sweep
-from compare.simulate.what_if.result import SubjectResult
+from compare.simulate.what_if.what_if_result import SubjectResult
 
 _WIDE, _ROW = 8.6, 2.3
 """Inches."""

@@ -13,9 +13,9 @@ from compare.run.folder.load_run import is_judged, read_run
 from compare.run.folder.run_folder import WHAT_IF
 from compare.run.folder.timelines import SIMULATION
 from compare.simulate.what_if.figure import draw_sweep
-from compare.simulate.what_if.page import sections
 from compare.simulate.what_if.request import WhatIf
-from compare.simulate.what_if.result import SubjectResult, to_json
+from compare.simulate.what_if.what_if_page import sections
+from compare.simulate.what_if.what_if_result import SubjectResult, to_json
 from meshes.devices.topology import Topology
 from meshes.process import atomic_files
 

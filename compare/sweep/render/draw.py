@@ -11,13 +11,13 @@ from compare.render.html import environment, read_static
 from compare.render.picture import Picture, inline_picture, save
 from compare.render.report.show import PAGE as REPORT_PAGE
 from compare.render.tables import NUMBER, TEXT, TRUTH, WHOLE, Row, frame
-from compare.sweep.energy.figures import draw_energy
-from compare.sweep.energy.lines import energy_lines, has_energy
-from compare.sweep.energy.text import HEADINGS, cells, print_energy, program_words
-from compare.sweep.energy.text import NOTE as ENERGY_NOTE
+from compare.sweep.energy.energy_lines import energy_lines, has_energy
+from compare.sweep.energy.energy_table import HEADINGS, cells, print_energy, program_words
+from compare.sweep.energy.energy_table import NOTE as ENERGY_NOTE
+from compare.sweep.energy.sweep_figures import draw_energy
 from compare.sweep.render.figure import draw_ratios
 from compare.sweep.render.lines import case_lines, common_words, crosses_slices, footnotes, list_reasons
-from compare.sweep.render.text import NOTE, print_sweep
+from compare.sweep.render.print_sweep import NOTE, print_sweep
 from compare.sweep.summary import Sweep
 from meshes.process import atomic_files
 

@@ -9,7 +9,7 @@ from compare.sweep.summary import ProgramSummary, ResultRow, Sweep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class SweepLine:
     """One case in one phase."""
 
     model: str
@@ -61,7 +61,7 @@ def is_short(program: ProgramSummary) -> bool:
     return bool(program.get("unserved"))
 
 
-def footnotes(lines: Sequence[Line]) -> list[str]:
+def footnotes(lines: Sequence[SweepLine]) -> list[str]:
     """What the marks in the table mean."""
     short = any(is_short(program) for line in lines for program in line.programs.values())
     return [f"{MARK} {LESS}."] if short else []
@@ -97,15 +97,15 @@ def _words(result: ResultRow) -> tuple[str, ...]:
     )
 
 
-def crosses_slices(lines: Sequence[Line]) -> bool:
+def crosses_slices(lines: Sequence[SweepLine]) -> bool:
     """Whether any program moves bytes between slices."""
     return any(program["dcn_wire_bytes"] for line in lines for program in line.programs.values())
 
 
-def case_lines(sweep: Sweep) -> list[Line]:
+def case_lines(sweep: Sweep) -> list[SweepLine]:
     """The lines of every case that has programs, in the order of the request."""
     return [
-        Line(
+        SweepLine(
             model=result["model"],
             mesh=result["mesh"],
             label=label(sweep, result),

@@ -15,7 +15,7 @@ VOLUMES = ["executions", "payload_bytes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class TimeTable:
     """One row for each device, step and value of the columns `by`."""
 
     by: tuple[str, ...]
@@ -53,7 +53,7 @@ class Table:
         return pd.DataFrame({**names, **means})
 
 
-def measure_times(tracks: DeviceTracks, *, by: Sequence[str] = ()) -> Table:
+def measure_times(tracks: DeviceTracks, *, by: Sequence[str] = ()) -> TimeTable:
     """Times and volumes by device and step, and by columns of the events (`axes`, `kind`, `scope`, `collective`).
 
     Times are lengths of unions of intervals inside the step; executions and their payload count where they start.
@@ -89,7 +89,7 @@ def measure_times(tracks: DeviceTracks, *, by: Sequence[str] = ()) -> Table:
                 columns[name].append(values + lost[name][code] if name in lost else values)
     joined = {name: np.concatenate(values) if values else np.empty(0) for name, values in columns.items()}
     key = np.concatenate(keys) if keys else np.empty(0, np.int64)
-    return Table(by=tuple(by), names=tuple(names), key=key, columns=joined)
+    return TimeTable(by=tuple(by), names=tuple(names), key=key, columns=joined)
 
 
 def _lost(tracks: DeviceTracks, codes: Ints, payload: Times, size: int) -> dict[str, Times]:

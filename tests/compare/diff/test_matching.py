@@ -5,9 +5,9 @@ import re
 
 import pytest
 
+from compare.diff.diff_report import diff_values as told_of
 from compare.diff.lines import difference_lines, verdict
 from compare.diff.matching import match
-from compare.diff.report import diff_values as told_of
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
 from tests.compare.verdict.toy_hlo import AXES, GATHER, SCATTER, SUM, program, rows, wire

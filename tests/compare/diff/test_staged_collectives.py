@@ -4,9 +4,9 @@ from itertools import permutations
 
 import pytest
 
+from compare.diff.diff_report import diff_values
 from compare.diff.lines import equivalent_words, verdict
 from compare.diff.matching import match
-from compare.diff.report import diff_values
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.files import read_file
 from compare.hlo.text.module import read

@@ -14,7 +14,7 @@ from compare.energy.amounts import Span
 from compare.energy.core_speed import Marginal, Workload
 from compare.energy.speeds.frequency import list_frequency_lines
 from compare.energy.speeds.marginal import Margins, list_marginal_lines
-from compare.energy.speeds.subjects import Subject, Subjects, list_voltages
+from compare.energy.speeds.subjects import SpeedSubject, Subjects, list_voltages
 from compare.energy.voltage import Voltage
 from compare.timeline.errors import TimingError
 from meshes.devices.generations import GENERATIONS
@@ -209,7 +209,7 @@ def test_a_range_that_cannot_be_meant_is_one_line_that_says_why(words, says):
 def test_a_range_of_efficiency_has_the_digits_of_its_value():
     part = Marginal(part="ici", efficiency=0.0091, range=Span(0.0078, 0.0102), bound_ns=1e6, dynamic_j=1.0)
     workload = Workload(lambda *_: 1.0, np.zeros(6), 8.0)
-    subject = Subject(title="JAX", arm="jax", phase="decode", cell="tpu", workload=workload)
+    subject = SpeedSubject(title="JAX", arm="jax", phase="decode", cell="tpu", workload=workload)
     given = Subjects(programs=(), chip=GENERATIONS["v5e"], voltage=Voltage(), slice_name="v5e:2x4")
     (row,) = [line for line in list_marginal_lines(given, [Margins(subject=subject, parts=(part,))]) if "ICI" in line]
     assert row.split()[1:5] == ["+0.009", "+0.008", "to", "+0.010"]

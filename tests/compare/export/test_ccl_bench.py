@@ -12,8 +12,9 @@ import pytest
 import yaml
 
 from compare.cli.export import main
-from compare.export.ccl_bench import directory, trace
-from compare.export.folder.programs import select_programs
+from compare.export.ccl_bench import ccl_trace as trace
+from compare.export.ccl_bench import directory
+from compare.export.folder.exported_programs import select_programs
 from compare.export.folder.write_folder import MARK
 from compare.metric.catalog import METRICS
 from compare.metric.errors import NotApplicable

@@ -11,7 +11,7 @@ import yaml
 
 from compare.cli.export import main
 from compare.export.chakra import chakra_folder
-from compare.export.folder.programs import select_programs
+from compare.export.folder.exported_programs import select_programs
 from compare.run.folder.load_run import read_run
 from compare.schedule.schedule import model_step
 from compare.timeline.errors import TimingError

@@ -14,8 +14,8 @@ from rich.console import Console
 from compare.gallery.lesson_types.lesson import STANDINGS
 from compare.gallery.lesson_types.lesson_result import LessonResult, Row
 from compare.gallery.lessons import LESSONS, TEN_FIRST, find_lesson
-from compare.gallery.render import text as teach_text
-from compare.gallery.render.figures import Tensor, draw_tensors, picture_inches
+from compare.gallery.render import print_lessons as teach_text
+from compare.gallery.render.lesson_figures import Tensor, draw_tensors, picture_inches
 from compare.gallery.render.page import STYLE, _scale, render_pages
 from compare.gallery.render.words import evidence, outcomes, reach, shorten_hlo
 from tests.compare.render.browsers import MARKS, open_page, resize

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from compare.metrics.measured_power import measure_power
-from compare.metrics.section import build_section
+from compare.metrics.metrics_section import build_section
 from compare.metrics.verdicts import verdict_shares
 from compare.profile.power.files import PowerFiles, add_power
 from compare.render.time.measured_power import power_sentences

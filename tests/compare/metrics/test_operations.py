@@ -5,8 +5,8 @@ import json
 import pytest
 
 from compare.hlo.text.module import read
+from compare.metrics.metrics_section import build_section
 from compare.metrics.operations import MOST_OPERATIONS, ProgramText, list_operations
-from compare.metrics.section import build_section
 from compare.metrics.work import Peaks
 from compare.report.model.codec import encode
 from compare.timeline.tracks.tracks import DeviceTracks

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from compare.metrics import section as metrics
+from compare.metrics import metrics_section as metrics
 from compare.report.model.codec import encode
 from compare.report.model.report import Report
 from tests.compare.timeline.build import comm, compute, container, steps, timeline

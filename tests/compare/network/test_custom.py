@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.network.engine.plan import Plan
+from compare.network.engine.graph_layout import Plan
 from compare.network.engine.play import play
 from compare.network.machines.changes import machine_table
 from compare.network.machines.collective import Collective

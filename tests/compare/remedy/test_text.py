@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from compare.remedy.page import page, sections
+from compare.remedy.print_remedies import print_remedies
 from compare.remedy.search import Measurement
-from compare.remedy.text import print_remedies
 from compare.render.errors import ViewError
 from compare.render.terminal import WIDTH
 from tests.compare.remedy.test_measure import Cached, Table, Wrong, cached, run_search  # noqa: F401 (a fixture)

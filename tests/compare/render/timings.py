@@ -4,7 +4,7 @@ from dataclasses import fields
 from typing import Any
 
 from compare.metrics.alignment.timeline_diff import timeline_diff
-from compare.metrics.section import build_section
+from compare.metrics.metrics_section import build_section
 from compare.render.time.timeline_view import ProgramTimeline
 from compare.report.model.codec import decode, encode
 from compare.report.model.mesh import DeviceMesh

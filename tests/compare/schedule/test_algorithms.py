@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.schedule.algorithms import BLOCK, DIRECT, RING, Algorithm, read_algorithm
+from compare.schedule.compiler_algorithm import BLOCK, DIRECT, RING, Algorithm, read_algorithm
 
 
 def config(emitter: str, strategy: str = "", debug: str = "") -> str:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from compare.schedule.algorithms import BLOCK, DIRECT, RING, Algorithm
+from compare.schedule.compiler_algorithm import BLOCK, DIRECT, RING, Algorithm
 from compare.schedule.exchange import route_collective
 from compare.schedule.links import ON_CHIP, SLOTS, Torus
 from compare.schedule.rings import find_ring

@@ -17,8 +17,8 @@ from compare.report.model.report import Report
 from compare.sweep.render.draw import draw, page, show
 from compare.sweep.render.figure import draw_ratios
 from compare.sweep.render.lines import case_lines, common_words, list_reasons
-from compare.sweep.render.text import print_sweep
-from compare.sweep.report import build_summary, result_row
+from compare.sweep.render.print_sweep import print_sweep
+from compare.sweep.sweep_report import build_summary, result_row
 from tests.compare.sweep.sweeps import REPORT
 
 Sweep = dict[str, Any]

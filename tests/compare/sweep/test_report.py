@@ -11,8 +11,8 @@ from benchmarks.fuzz import mutate
 from compare.cli.options.sweep_request import combinations, sweep_parser
 from compare.report.model.report import Report
 from compare.run.folder.load_run import is_complete as is_whole
-from compare.sweep.report import build_summary, check_sweep, earlier_rows, is_complete, result_row, sentence
 from compare.sweep.sweep import CaseEnd, read_result
+from compare.sweep.sweep_report import build_summary, check_sweep, earlier_rows, is_complete, result_row, sentence
 from meshes.process.documents import parse_json
 from tests.compare.sweep.sweeps import REPORT, ROOT
 

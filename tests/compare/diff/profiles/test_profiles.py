@@ -164,7 +164,7 @@ def test_a_program_of_one_side_alone_is_said(tmp_path, capsys):
         ("jit_step", (100_000, 125_000)),
         ("jit_sample", (None, 1_000)),
     ]
-    from compare.diff.profiles.text import print_profiles
+    from compare.diff.profiles.print_profiles import print_profiles
 
     print_profiles(difference)
     assert "only B has jit_sample: 1.00 µs an execution" in capsys.readouterr().out
@@ -177,7 +177,7 @@ def test_a_program_whose_execution_has_no_time_is_not_said_to_be_of_one_side(tmp
         plane.lines[1].event("jit_convert(3)", 200_000, 1_000)
     same = timeline(made, tmp_path)
     difference = diff_timelines(same, same, names=("a", "a"))
-    from compare.diff.profiles.text import print_profiles
+    from compare.diff.profiles.print_profiles import print_profiles
 
     print_profiles(difference)
     printed = capsys.readouterr().out

@@ -3,7 +3,7 @@
 import pytest
 
 from compare.network.engine.faults import GraphError
-from compare.network.engine.plan import Plan
+from compare.network.engine.graph_layout import Plan
 from compare.network.engine.play import play
 from compare.network.graph.graph import COLLECTIVE, COMPUTE, PERMUTE, RECEIVE, SEND
 from compare.network.machines.machine import ALL_REDUCE, REDUCE_SCATTER, RING

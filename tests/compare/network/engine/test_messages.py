@@ -5,7 +5,7 @@
 
 import pytest
 
-from compare.network.engine.plan import Plan
+from compare.network.engine.graph_layout import Plan
 from compare.network.engine.play import play
 from compare.network.machines.machine import (
     ALL_GATHER,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from compare.network.engine.plan import Plan
+from compare.network.engine.graph_layout import Plan
 from compare.network.engine.play import play
 from compare.network.graph.graph import COMPUTE, Graph, NodeTableBuilder
 from compare.network.machines.collective import Collective

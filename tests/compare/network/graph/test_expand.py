@@ -12,7 +12,7 @@ import pytest
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.devices.axes import read_axes
 from compare.hlo.text.module import read
-from compare.metrics.section import build_section
+from compare.metrics.metrics_section import build_section
 from compare.network.graph.expand import expand_step, number_ranks
 from compare.network.graph.graph import COMPUTE
 from compare.schedule.hardware import Hardware

@@ -8,8 +8,8 @@ import pytest
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.proto.program import write_hlo_text
 from compare.hlo.text.module import read
+from compare.profile.join.carried_programs import read_protos
 from compare.profile.join.profile import read_profile
-from compare.profile.join.programs import read_protos
 from compare.profile.platforms.cpu import op_events
 from compare.profile.xplane.device_events import RAW
 from compare.profile.xplane.reader import read_file

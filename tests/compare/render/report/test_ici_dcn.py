@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.render.report.plan import network_words
+from compare.render.report.plan_tables import network_words
 from compare.report.model.codec import decode
 from compare.report.model.contract import ServedRow
 from tests.compare.render.from_json import between_slices

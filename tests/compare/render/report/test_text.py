@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compare.render.report.plan import print_plan
+from compare.render.report.plan_tables import print_plan
 from compare.render.terminal import console
 from compare.report.plan import plan
 from meshes.case import Case

@@ -11,8 +11,8 @@ from compare.cli.simulate import main
 from compare.metric.subject import Request, read_subject
 from compare.metric.traffic import scale_up_bw_utility
 from compare.simulate.what_if.framework import list_induced
-from compare.simulate.what_if.result import simulate_run
 from compare.simulate.what_if.subjects import Outcome, load_subjects, simulate_subject
+from compare.simulate.what_if.what_if_result import simulate_run
 from compare.timeline.errors import TimingError
 from meshes.process.command_line import run_command
 from tests.places import ROOT

@@ -14,7 +14,7 @@ from compare.run.folder.chip import CHIP
 from compare.run.folder.load_run import read_run
 from compare.run.folder.run_folder import copy_run
 from compare.run.folder.timelines import SIMULATION, build_timelines
-from compare.simulate.what_if.page import sections
+from compare.simulate.what_if.what_if_page import sections
 from meshes.process.command_line import run_command
 from tests.places import copy_example
 

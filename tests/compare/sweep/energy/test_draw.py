@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from compare.sweep.energy.figures import draw_energy, draw_microbatches
-from compare.sweep.energy.lines import energy_lines
+from compare.sweep.energy.energy_lines import energy_lines
+from compare.sweep.energy.energy_table import HEADINGS, cells, print_energy
 from compare.sweep.energy.measure import add_energy
-from compare.sweep.energy.text import HEADINGS, cells, print_energy
+from compare.sweep.energy.sweep_figures import draw_energy, draw_microbatches
 from compare.sweep.render.draw import draw
-from compare.sweep.report import check_sweep
+from compare.sweep.sweep_report import check_sweep
 from tests.compare.sweep.energy.test_kernels import example
 from tests.compare.sweep.energy.test_measure import make_sweep
 

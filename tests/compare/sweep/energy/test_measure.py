@@ -9,10 +9,10 @@ import pytest
 from compare.cli.options.sweep_request import combinations, sweep_parser
 from compare.report.model.report import Report
 from compare.sweep.combination import Combination
-from compare.sweep.energy.lines import UNFIT, energy_lines, has_energy
+from compare.sweep.energy.energy_lines import UNFIT, energy_lines, has_energy
 from compare.sweep.energy.measure import add_energy, is_same_program, measure_programs
-from compare.sweep.report import check_sweep
 from compare.sweep.sweep import CaseEnd, read_result
+from compare.sweep.sweep_report import check_sweep
 from tests.compare.sweep.energy.test_kernels import RUN, example
 
 TOO_LARGE = (

@@ -17,7 +17,7 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 from compare.render.figures import COLOURS, INK, draw_legend, open_figure, save_figure
 from compare.render.palette import COMPUTE, IDLE, UNCLEAR, arm_style
 from compare.render.picture import Picture
-from compare.sweep.energy.lines import SAME, UNFIT, EnergyLine
+from compare.sweep.energy.energy_lines import SAME, UNFIT, EnergyLine
 from compare.sweep.summary import CLASSES, ChipRow, EnergySummary
 from compare.timeline.arrays import Floats
 

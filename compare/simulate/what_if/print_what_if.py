@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from compare.render.units import time_text
 from compare.simulate.what_if.framework import SMALL, FrameworkInduced
 from compare.simulate.what_if.request import MACHINE, Sweep, WhatIf
-from compare.simulate.what_if.result import NO_LONGER_MATTERS, SubjectResult
 from compare.simulate.what_if.subjects import Outcome
+from compare.simulate.what_if.what_if_result import NO_LONGER_MATTERS, SubjectResult
 from meshes.devices.topology import Topology
 
 MOST_BEST = 8

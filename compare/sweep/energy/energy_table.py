@@ -9,7 +9,7 @@ from rich.text import Text
 from compare.render.plain_table import plain_table
 from compare.render.terminal import console, text_width, wrap_prose
 from compare.render.units import UNKNOWN, joules_text, percent_text, time_text, watts_text
-from compare.sweep.energy.lines import SAME, EnergyLine
+from compare.sweep.energy.energy_lines import SAME, EnergyLine
 from meshes.process.one_line import plain
 
 HEADINGS = (

@@ -22,7 +22,7 @@ from compare.report.model.timing import OneStep, PairTraffic, PipelineTimes, Ste
 from compare.timeline.timeline import Timeline
 from compare.timeline.tracks.numbers import Number, to_number
 from compare.timeline.tracks.step_clipping import clip_to_steps
-from compare.timeline.tracks.times import Table, measure_times
+from compare.timeline.tracks.times import TimeTable, measure_times
 from compare.timeline.tracks.tracks import DeviceTracks
 
 MOST_CELLS = 20_000
@@ -99,7 +99,7 @@ def build_section(
     )
 
 
-def _each_step(table: Table) -> tuple[OneStep, ...]:
+def _each_step(table: TimeTable) -> tuple[OneStep, ...]:
     """Each step by itself, means over devices."""
     frame = table.frame()
     return tuple(

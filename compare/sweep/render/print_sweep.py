@@ -9,7 +9,15 @@ from rich.text import Text
 
 from compare.render.plain_table import plain_table
 from compare.render.terminal import console, text_width, wrap_prose
-from compare.sweep.render.lines import Line, Reason, case_lines, common_words, crosses_slices, footnotes, list_reasons
+from compare.sweep.render.lines import (
+    Reason,
+    SweepLine,
+    case_lines,
+    common_words,
+    crosses_slices,
+    footnotes,
+    list_reasons,
+)
 from compare.sweep.summary import Sweep
 from meshes.process.one_line import plain
 
@@ -37,7 +45,7 @@ def print_sweep(sweep: Sweep, *, out: Console | None = None) -> None:
     out.print()
 
 
-def _table(lines: Sequence[Line], arms: Mapping[str, str]) -> Table:
+def _table(lines: Sequence[SweepLine], arms: Mapping[str, str]) -> Table:
     far = list(arms) if crosses_slices(lines) else []
     heads = ["inherent\nbytes", *arms.values(), *(f"{arms[arm]}\nover DCN" for arm in far)]
     heads += [f"{title}\nstep time" for title in arms.values()]
@@ -54,7 +62,7 @@ def _table(lines: Sequence[Line], arms: Mapping[str, str]) -> Table:
     return table
 
 
-def _narrow(lines: Sequence[Line], arms: Mapping[str, str], width: int) -> Iterator[Text]:
+def _narrow(lines: Sequence[SweepLine], arms: Mapping[str, str], width: int) -> Iterator[Text]:
     """The same for a terminal that is too narrow for the table."""
     for line in lines:
         programs = "; ".join(f"{title} {line.ratio(arm)}, step time {line.step(arm)}" for arm, title in arms.items())
