@@ -208,7 +208,7 @@ def cut(text):
         ('{"traceEvents": [{}]}', "the trace is empty"),
         (json.dumps({"deviceProperties": [], "traceEvents": small().events}), "a trace of GPUs"),
         (small(kind="GPU").text(), "a profile of GPUs"),
-        ('{"x": ' + "[" * 5000 + '], "traceEvents": []}', "no JSON of a trace"),
+        ('{"x": ' + "[" * 100_000 + '], "traceEvents": []}', "no JSON of a trace"),
     ],
 )
 def test_what_is_no_trace_is_one_line_that_names_the_file(tmp_path, text, complaint):
