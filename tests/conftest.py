@@ -4,6 +4,11 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# No test is timed: an example that takes long on a loaded machine is no failure.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 # Where a shell started the tests in the background, it ignores Ctrl-C, and so would every program under test.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -184,7 +184,7 @@ SPAN = st.tuples(st.integers(-5, 45), st.integers(0, 12)).map(lambda pair: (pair
 EVENTS = st.lists(st.tuples(SPAN, st.integers(0, 1), st.sampled_from(["tp", "pp", ""])), max_size=10)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(EVENTS)
 def test_every_time_is_what_a_sweep_finds(drawn):
     """Each unit of time of each device is communicating, computing, both or neither; steps are 0 … 20 … 40."""

@@ -95,7 +95,7 @@ SPAN = st.tuples(st.integers(-5, 45), st.integers(0, 12)).map(lambda pair: (pair
 NAMES = ["needed", "bubbly", "useless", "odd", "uncounted", ""]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(SPAN, st.integers(0, 1), st.sampled_from(NAMES)), max_size=8), st.lists(SPAN, max_size=4))
 def test_the_verdicts_add_up_to_the_step(comms, computes):
     events = [

@@ -88,7 +88,7 @@ def contract_rows(draw, mesh):
 
 
 @pytest.mark.parametrize("mesh", MESHES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_every_byte_is_inherent_inflated_or_induced_and_what_is_served_is_inherent(mesh, data):
     program = data.draw(st.lists(rows(mesh), max_size=6))

@@ -55,21 +55,21 @@ def nothing(diff):
     )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(TALKS, COMPUTES)
 def test_a_profile_against_itself_gives_zero_everywhere(comms, computes):
     unchanged = make_timeline(comms, computes)
     assert nothing(timeline_diff(unchanged, unchanged))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(TALKS, COMPUTES, st.floats(-1e9, 1e12))
 def test_a_shifted_copy_gives_zero_everywhere(comms, computes, shift):
     shift = float(round(shift))
     assert nothing(timeline_diff(make_timeline(comms, computes), make_timeline(comms, computes, shift)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(TALKS, COMPUTES, st.tuples(SPAN, WORDS), st.booleans())
 def test_one_injected_collective_comes_out_as_exactly_that_one(comms, computes, injected, on_the_left):
     (start, end), words = injected

@@ -110,7 +110,7 @@ def test_the_volume_is_a_mean_over_steps_of_their_own_length_and_devices():
 SPAN = st.tuples(st.integers(0, 50), st.integers(0, 30)).map(lambda pair: (pair[0], sum(pair)))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(SPAN, max_size=6), st.lists(SPAN, max_size=3), st.integers(1, 13))
 def test_no_byte_is_lost(gathers, shifts, bins):
     events = [gather(*span) for span in gathers] + [comm(*span, **SHIFT) for span in shifts]
