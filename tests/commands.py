@@ -48,6 +48,7 @@ def run_process(
         text=True,
         cwd=cwd,
         check=check,
+        timeout=1500,
         env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "100", **(environment or {})},
     )
 

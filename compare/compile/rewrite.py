@@ -223,7 +223,8 @@ def _descending(operation: ir.Operation, mesh: _Mesh) -> _Found | None:
     if not numbered or places.operands[0].owner.name != "stablehlo.iota":
         return None
     (x,), dim = reversed_.operands, ir.IntegerAttr(ordered.attributes["dimension"]).value
-    if ir.OpResult(operation.operands[0]).result_number != 1:
+    # Zero negated stays the smallest of unsigned integers.
+    if ir.OpResult(operation.operands[0]).result_number != 1 or str(x.type.element_type).startswith("ui"):
         return None
 
     def negated(x: "Array") -> "Array":

@@ -7,7 +7,6 @@ or the list alone; times in µs.  What XLA's profiler writes in `args` stands in
 
 import gzip
 import math
-import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -104,15 +103,16 @@ class Trace:
 
     def __init__(self, data: bytes | bytearray):
         self.odd = Counter[str]()
-        start = re.search(rb"\S", data)
+        # A pattern takes 4 s for half a gigabyte of blanks; `lstrip` copies what is behind them.
+        start = (data[:_PIECE].lstrip() or data.lstrip())[:1]
         if not start:
             raise TimingError("the file is empty, where a trace was expected")
-        if start[0] not in (b"{", b"["):
+        if start not in (b"{", b"["):
             raise TimingError("no trace: JSON with traceEvents was expected")
         if data.count(b"{") > MOST_OBJECTS:
             raise TimingError(f"the trace has more than {MOST_OBJECTS:,} objects, which are the most that are read")
         try:
-            self._events, self.about = self._decode(data, is_list=start[0] == b"[")
+            self._events, self.about = self._decode(data, is_list=start == b"[")
         except msgspec.DecodeError as error:
             raise TimingError(f"the JSON is cut, or damaged: {error}") from None
         except RecursionError:

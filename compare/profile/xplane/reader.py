@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError
 
 from compare.hlo.proto.messages import classes
 from compare.hlo.proto.program import is_hlo_module
+from compare.hlo.proto.size_limits import Census
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.files import decompress, read_bytes
 from compare.profile.xplane.columnar_protobuf import PADDING, Messages, read_field
@@ -46,8 +47,9 @@ _CLASSES = classes(
         )
     },
 )
-MOST_BYTES, MOST_EVENTS = 80 << 20, 1 << 22
-"""Limits of an unpacked profile: a million events are 23 MB."""
+_CENSUS = Census("wirediff.xplane", _MESSAGES)
+MOST_BYTES, MOST_PARTS = 80 << 20, 1 << 22
+"""Limits of an unpacked profile, so that reading takes at most 2 GiB: a million events are 23 MB."""
 
 
 def read_file(path: str | Path) -> Space:
@@ -74,6 +76,8 @@ def _unpacked(data: bytes) -> bytes:
 
 def _read(data: bytes, path: str) -> Space:
     notes: list[str] = []
+    if not _CENSUS.is_within(data, "XSpace", most=MOST_PARTS):
+        raise TimingError(f"the profile has more than {MOST_PARTS:,} events, which are the most that are read")
     try:
         message = _CLASSES["XSpace"].FromString(data)
         planes = [_plane(plane) for plane in message.planes]
@@ -81,8 +85,6 @@ def _read(data: bytes, path: str) -> Space:
         notes += [f"the profiler itself says: {text}" for text in messages]
     except DecodeError:
         planes, notes = _salvaged(data)
-    if sum(len(line) for plane in planes for line in plane.lines) > MOST_EVENTS:
-        raise TimingError(f"the profile has more than {MOST_EVENTS:,} events, which are the most that are read")
     if not any(plane.name.startswith("/") for plane in planes) and is_hlo_module(data):
         raise TimingError("a serialized HLO module, and no profile; python -m compare.hlo FILE shows its collectives")
     if not planes:

@@ -78,6 +78,14 @@ def test_ascending_places_of_the_negated_are_descending():
         assert chosen.tolist() == sorted(range(64), key=lambda at: (-row[at], at))
 
 
+def test_unsigned_places_are_left_as_they_are():
+    import jax.numpy as jnp
+
+    program = lowered(lambda x: jnp.argsort(x, descending=True), TIES.shape, dtype="uint32")
+    with pytest.raises(RefusedError, match="no operation that descending is a remedy of"):
+        rewritten(program, "descending")
+
+
 def two_choices(x):
     import jax
 

@@ -1,4 +1,4 @@
-"""What is too large is refused in one line: files, what is packed in them, and their parts."""
+"""What is too large is refused in one line, before it is in memory: files, what is packed in them, and their parts."""
 
 import gzip
 import io
@@ -8,6 +8,7 @@ import tarfile
 import pytest
 
 from compare.hlo.proto import program
+from compare.hlo.proto.size_limits import Census
 from compare.hlo.text import files
 from compare.hlo.text.errors import HloError
 from compare.passes import archive as passes
@@ -51,6 +52,16 @@ def test_recorded_passes_are_texts_alone():
         tar.addfile(entry)
     with pytest.raises(HloError, match="which is no text of a pass"):
         passes.unpack(packed.getvalue())
+
+
+def test_messages_are_counted_before_they_are_in_memory():
+    shallow = Census("toy", {"Outer": "inner=1*Inner ids=2*int64", "Inner": "name=1:string more=2*Inner"})
+    inner = data(1, data(2, b"") * 3_000_000)  # each two bytes
+    assert len(inner) < 1 << 23
+    assert shallow.is_within(inner * 2, "Outer", most=6_000_002)
+    assert not shallow.is_within(inner * 2, "Outer", most=6_000_001)
+    assert shallow.is_within(data(2, bytes(9_000_000)), "Outer", most=9_000_000 // 32)
+    assert not shallow.is_within(data(2, bytes(9_000_000)), "Outer", most=9_000_000 // 32 - 1)
 
 
 def test_a_serialized_program_and_a_profile_of_too_many_parts_are_refused():

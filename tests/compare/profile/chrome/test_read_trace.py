@@ -237,7 +237,7 @@ def test_half_a_gigabyte_of_nothing_is_refused_within_seconds(tmp_path, before, 
     begun = time.process_time()
     with pytest.raises(TimingError, match=complaint):
         read_profile([path], axes={})
-    assert time.process_time() - begun < 60  # all of its objects would take minutes; a loaded machine took 5.2 s
+    assert time.process_time() - begun < 5
 
 
 def test_a_trace_that_is_larger_than_what_is_read_is_refused(tmp_path, monkeypatch):
