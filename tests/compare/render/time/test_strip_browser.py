@@ -67,11 +67,14 @@ def _wheel(browser: Any, program: int, delta: int) -> None:
     """Turn the wheel over the left edge of a strip, where the pointer has just been moved to."""
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
+    from selenium.webdriver.support.ui import WebDriverWait
 
     canvas = _canvas(browser, program)
     left = -(canvas.size["width"] // 2) + 1
     ActionChains(browser).move_to_element_with_offset(canvas, left, 0).perform()
+    browser.execute_script("turned = false; addEventListener('wheel', () => { turned = true; }, { once: true });")
     ActionChains(browser).scroll_from_origin(ScrollOrigin.from_element(canvas, left, 0), 0, delta).perform()
+    WebDriverWait(browser, 30).until(lambda page: page.execute_script("return turned"))
     _settle(browser)
 
 
