@@ -1,10 +1,13 @@
-"""`python -m benchmarks.read_profile`: a profile of a million events into a timeline, against xprof's own conversion.
+"""`python -m benchmarks.read_profile [PROFILE]`: a profile of a million events into a timeline, against xprof's own.
 
 Two files are made, one of the layout of a TPU's and one as JAX writes a CPU's; and of the first the Chrome trace that a
 profiler makes of it, plain and gzipped, which is read beside it.  Each is read by
 `compare.profile.join.profile` and converted by xprof for its
 trace viewer (`trace_viewer@`, with none of its cache files there), in turn, each in a
 process of its own; medians are compared, imports left out.
+
+Of a profile that is given, all that `compare.trace` prints is timed instead, beyond what the command takes for a
+profile of one operation, which is its start.
 """
 
 import gzip
@@ -14,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import TextIO
 
@@ -46,6 +50,8 @@ print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 
 
 
 def main() -> None:
+    if len(sys.argv) == 2:
+        return _time_command(Path(sys.argv[1]))
     for name, make in (("TPU", tpu_profile), ("CPU", cpu_profile)):
         with tempfile.TemporaryDirectory() as scratch:
             path = make(EVENTS).write(Path(scratch) / "made")
@@ -64,6 +70,29 @@ def main() -> None:
                 f"{name}: {EVENTS:,} events in {path.stat().st_size / 1e6:.0f} MB, {ours[0][2]:,.0f} operations: "
                 f"{mine:.2f} s, {peak:.2f} GiB at the most; xprof {xprof:.2f} s; ratio {mine / xprof:.2f}"
             )
+
+
+def _time_command(given: Path) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        least = Space()
+        plane = least.plane("/device:TPU:0", device_type_string="TPU v5 lite")
+        plane.line("XLA Ops").event("%add.1 = f32[8]{0} add(f32[8]{0} %p, f32[8]{0} %p)", 0, 900)
+        smallest = least.write(Path(scratch) / "least")
+        times: dict[str, list[float]] = {"start": [], "trace": [], "xprof": []}
+        for turn in range(4 * ROUNDS):
+            for what, path in (("start", smallest), ("trace", given)):
+                begun = time.perf_counter()
+                subprocess.run([sys.executable, "-m", "compare.trace", path], check=True, capture_output=True)
+                times[what].append(time.perf_counter() - begun)
+            cold = Path(scratch) / f"xprof-{turn}" / given.name
+            cold.parent.mkdir()
+            shutil.copyfile(given, cold)
+            times["xprof"].append(_run(XPROF, cold)[0])
+    start, trace, xprof = (statistics.median(taken) for taken in times.values())
+    print(
+        f"{given.name}, {given.stat().st_size / 1e6:.2f} MB: {trace:.2f} s, of which {start:.2f} s are start; "
+        f"xprof {xprof:.2f} s; ratio without start {(trace - start) / xprof:.2f}"
+    )
 
 
 def _compare_traces(folder: Path, profile: Path) -> None:

@@ -65,13 +65,13 @@ def _by_meters(tracks: DeviceTracks, measured: _Measured, verdicts: pd.DataFrame
     shown = [track for track in tracks.devices if track.device in measured.curves]
     in_joules = replace(tracks, devices=tuple(_in_microjoules(track, measured.curves[track.device]) for track in shown))
     in_time = replace(tracks, devices=tuple(shown))
-    means = measure_times(in_joules).means().to_dict("records")[0]
+    means = measure_times(in_joules).mean_rows()[()]
     devices = sum(track.weight for track in shown)
     total, compute, exposed, copies = (
         means[name] * devices / _UNIT for name in ("step_ns", "compute_ns", "exposed_ns", "copy_wait_ns")
     )
     parts = {"compute": compute, "communication": exposed} | ({"copies": copies} if tracks.has_copies else {})
-    step_s = measure_times(in_time).means()["step_ns"].iloc[0] / 1e9
+    step_s = measure_times(in_time).mean_rows()[()]["step_ns"] / 1e9
     cut = clip_to_steps(in_joules)
     steps = in_joules.device_steps / devices
     cut = cut.assign(energy_j=cut["exposed_share_ns"] * cut["weight"] / _UNIT / steps)
@@ -168,7 +168,7 @@ def _by_operations(tracks: DeviceTracks, verdicts: pd.DataFrame | None) -> Measu
     )
     total = float(frame["energy_j"].sum())
     compute, copies = (float(frame.loc[frame["role"].eq(role), "energy_j"].sum()) for role in OCCUPIED)
-    step_s = measure_times(in_time).means()["step_ns"].iloc[0] / 1e9
+    step_s = measure_times(in_time).mean_rows()[()]["step_ns"] / 1e9
     moved = frame[~frame["role"].isin(OCCUPIED)]
     return MeasuredEnergy(
         source="operations",

@@ -14,7 +14,8 @@ from compare.metrics.network.sent_bytes import SentBytes, bytes_sent_by
 from compare.metrics.operations import ProgramText, list_operations
 from compare.metrics.pipeline import find_ticks, stages_of, summarize_pipeline
 from compare.metrics.summary import by_column, step_times, summarize_tracks
-from compare.metrics.verdicts import by_verdict, verdict_shares
+from compare.metrics.verdict_shares import verdict_shares
+from compare.metrics.verdicts import by_verdict
 from compare.metrics.work import Least, Peaks, summarize_work
 from compare.report.model.mesh import DeviceMesh
 from compare.report.model.program import CollectiveRow

@@ -1,6 +1,6 @@
 """A one-page summary of a timeline: means over devices and steps, in total, by axes and by kind of collective."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 
 import pandas as pd
 
@@ -42,18 +42,18 @@ def summarize_tracks(tracks: DeviceTracks, *, verdicts: pd.DataFrame | None = No
 
 def step_times(table: TimeTable) -> dict[str, Number]:
     """The fields of `Times`, from a table of full steps."""
-    return _times(table.means().to_dict("records")[0])
+    return _times(table.mean_rows()[()])
 
 
 def by_column(tracks: DeviceTracks, column: str) -> dict[str, PartTimes]:
     """The means of each value of one column, with executions and payload."""
     return {
-        str(row[column]): PartTimes(**_times(row), **{name: to_number(row[name]) for name in VOLUMES})
-        for row in measure_times(tracks, by=[column]).means().to_dict("records")
+        value: PartTimes(**_times(row), **{name: to_number(row[name]) for name in VOLUMES})
+        for (value,), row in measure_times(tracks, by=[column]).mean_rows().items()
     }
 
 
-def _times(row: Mapping[Hashable, float]) -> dict[str, Number]:
+def _times(row: Mapping[str, float]) -> dict[str, Number]:
     communication, hidden, step = row["communication_ns"], row["hidden_ns"], row["step_ns"]
     return {
         **{name: to_number(row[name]) for name in TIMES},

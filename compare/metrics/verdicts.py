@@ -3,19 +3,14 @@
 Verdicts are on bytes (docs/definitions.md, section 4).  A collective's time is divided in proportion to its bytes.
 """
 
-from collections.abc import Collection, Iterable
-
 import numpy as np
 import pandas as pd
 
-from compare.report.differences import group_by_cause
-from compare.report.model.program import CollectiveRow
 from compare.report.model.timing import VerdictTimes
 from compare.timeline.arrays import Floats
 from compare.timeline.tracks.numbers import round_to_total, to_number
 from compare.timeline.tracks.times import measure_times
 from compare.timeline.tracks.tracks import DeviceTracks
-from compare.verdict.causes import describe_cause
 
 VERDICTS = ("inherent", "inflated", "induced")
 UNKNOWN_VERDICT = "unknown"
@@ -25,34 +20,8 @@ _TIMES = {"communication_ns": "communication_share_ns", "exposed_ns": "exposed_s
 """Time -> the column of `clip_to_steps` that adds up to it."""
 
 
-def verdict_shares(rows: Iterable[CollectiveRow], *, axes: Collection[str] | None = None) -> pd.DataFrame:
-    """From a report's collectives: collective, VERDICTS (fractions of 1, NaN unknown), verdict (the largest).
-
-    cause: the one with the most bytes; reason: its sentence, on a mesh that splits these axes; "" for none.
-    """
-    entries, unknown = [], dict.fromkeys(VERDICTS, np.nan)
-    for row in rows:
-        amounts = [
-            amount for amount in (row.inherent_bytes, row.inflated_bytes, row.induced_bytes) if amount is not None
-        ]
-        total = sum(amounts)
-        known = total > 0 and len(amounts) == len(VERDICTS)
-        causes = {(key.verdict, key.cause): group.bytes for key, group in group_by_cause([row]).items()}
-        verdict, cause = max(causes, key=lambda name: causes[name]) if causes else ("", "")
-        entries.append(
-            {
-                "collective": row.name,
-                **(dict(zip(VERDICTS, (amount / total for amount in amounts), strict=True)) if known else unknown),
-                "verdict": VERDICTS[amounts.index(max(amounts))] if known else UNKNOWN_VERDICT,
-                "cause": cause,
-                "reason": describe_cause(cause, induced=verdict == "induced", axes=axes).sentence if cause else "",
-            }
-        )
-    return pd.DataFrame(entries, columns=["collective", *VERDICTS, "verdict", "cause", "reason"])
-
-
 def verdict_fractions(collectives: "pd.Series[str]", shares: pd.DataFrame) -> Floats:
-    """(rows, VERDICTS and unknown): the fractions of each row's time.  `shares`: from `verdict_shares`."""
+    """(rows, VERDICTS and unknown): the fractions of each row's time.  `shares`: from `verdict_shares.py`."""
     table = shares.drop_duplicates("collective").set_index("collective")[list(VERDICTS)]
     fractions = table.reindex(collectives).to_numpy(np.float64)
     unknown = np.isnan(fractions).any(axis=1)
@@ -79,7 +48,7 @@ def verdict_times(cut: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
 
 def by_verdict(tracks: DeviceTracks, cut: pd.DataFrame, shares: pd.DataFrame) -> dict[str, VerdictTimes]:
     """Per verdict the three times, means per device and step; each adds up to that of `per_step`."""
-    total = measure_times(tracks).means().to_dict("records")[0]
+    total = measure_times(tracks).mean_rows()[()]
     table = verdict_times(cut, shares)
     columns = {}
     for name in _TIMES:

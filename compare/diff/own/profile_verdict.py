@@ -15,7 +15,8 @@ from compare.diff.own.program_verdict import ProgramVerdict
 from compare.hlo.text.metadata import SourceNames
 from compare.metrics.collectives import collective_rows
 from compare.metrics.source_places import shorten
-from compare.metrics.verdicts import by_verdict, verdict_shares
+from compare.metrics.verdict_shares import verdict_shares
+from compare.metrics.verdicts import by_verdict
 from compare.render.plain_table import plain_table
 from compare.render.terminal import console, text_width, wrap_prose
 from compare.render.units import axes_text, time_text

@@ -71,6 +71,12 @@ def write_hlo_text(data: bytes) -> str:
     return f"{head}{''.join(more)}{newline}{rest}"
 
 
+def prepare() -> None:
+    """Start the process that reads, so that the first module needs not wait until XLA is loaded."""
+    if find_spec("jaxlib") is not None and os.getpid() not in _printers:
+        _start()
+
+
 def is_hlo_module(data: bytes) -> bool:
     """Whether the bytes are a serialized `HloProto` or `HloModuleProto`."""
     try:

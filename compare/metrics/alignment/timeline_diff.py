@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from compare.metrics.alignment.align import LEFT, RIGHT, WORDS, find_unmatched
-from compare.metrics.verdicts import UNKNOWN_VERDICT, verdict_shares
+from compare.metrics.verdict_shares import verdict_shares
+from compare.metrics.verdicts import UNKNOWN_VERDICT
 from compare.report.model.codec import decode, encode
 from compare.report.model.program import CollectiveRow
 from compare.report.model.timing import Side, TimeDifference, TotalTimeDifference
@@ -84,7 +85,7 @@ def timeline_diff(
 
 
 def _total(sides: Mapping[str, DeviceTracks]) -> TotalTimeDifference:
-    means = {side: measure_times(tracks).means().to_dict("records")[0] for side, tracks in sides.items()}
+    means = {side: measure_times(tracks).mean_rows()[()] for side, tracks in sides.items()}
     fields = dict[str, Number]()
     for name in _COMPARED[:2]:
         values = {side: float(row[name]) for side, row in means.items()}

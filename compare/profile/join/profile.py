@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from compare.hlo.collective import Collective
+from compare.hlo.proto import program
 from compare.hlo.text.module import Module
 from compare.profile.join.carried_programs import ProfilePrograms, read_protos
 from compare.profile.join.hosts import Host, hosts_of, merge_hosts, number_by_place, read_spaces
@@ -36,9 +37,11 @@ def read_profile(
     `OSError` where a file cannot be opened, `TimingError` where it shows no device events.
     """
     spaces = read_spaces(paths)
+    if protos := read_protos(spaces):
+        program.prepare()
     hosts = hosts_of(spaces)
     modules = {str(module) for host in hosts for module in host.raw.events["module"].unique()}
-    programs = ProfilePrograms(read_protos(spaces), axes=axes, given=hlo, given_rows=rows, modules=modules)
+    programs = ProfilePrograms(protos, axes=axes, given=hlo, given_rows=rows, modules=modules)
     hosts = number_by_place(hosts, programs)
     raw = merge_hosts(hosts)
     devices = sorted({*raw.events["device"].unique().tolist(), *(device for host in hosts for device in host.devices)})
@@ -47,7 +50,7 @@ def read_profile(
     frame = pd.concat([host_steps.frame for host_steps in marks], ignore_index=True)
     joined = join(raw, programs)
     if hlo is not None and joined.is_foreign:
-        joined = _join_without(joined, raw, ProfilePrograms(read_protos(spaces), axes=axes, modules=modules))
+        joined = _join_without(joined, raw, ProfilePrograms(protos, axes=axes, modules=modules))
     notes = [note for host in hosts for note in (*host.space.notes, *host.raw.notes)]
     notes += [note for host_steps in marks for note in host_steps.notes]
     events = add_overlap(joined.events, frame)

@@ -56,6 +56,7 @@ _RATES = {
     "flops_per_s": ("peak_teraflops_per_second", 1e12),
     "memory_bytes_per_s": ("peak_hbm_bw_gigabytes_per_second", 1e9),
 }
+_STEP_NUMBER = re.compile(r"(\d+)\s*$")
 _MOST_DIGITS = 18
 """Of the number of a step."""
 _DROPPED = re.compile(r"trace buffers? dropped", re.IGNORECASE)
@@ -150,17 +151,15 @@ def _kind(line: Line) -> str | None:
 
 
 def _operations(line: Line, core: _Core, kind: str, executions: pd.DataFrame) -> pd.DataFrame:
-    names = line.names
+    names, shown = line.names, line.display_names
     starts = line.start_ns(core.zero_ns)
-    hlo_op = fill_words(
-        map_words(names, _hlo_name), map_words(fill_words(line.words("hlo_op"), line.display_names), _bare)
-    )
+    hlo_op = fill_words(map_words(names, _hlo_name), map_words(fill_words(line.words("hlo_op"), shown), _bare))
     module, run = _program_at(starts, executions, line)
     return frame(
         {
             "device": core.device,
             "line": core.line_name(line),
-            "name": map_words(line.display_names, lambda name: _hlo_name(name) or _bare(name)),
+            "name": map_words(shown, lambda name: _hlo_name(name) or _bare(name)),
             "hlo_op": hlo_op,
             "module": module,
             "text": map_words(names, lambda name: name if _HLO_NAME.match(name) else ""),
@@ -218,7 +217,7 @@ def _numbered(programs: Ints) -> pd.Categorical:
 
 def _executions(core: _Core) -> pd.DataFrame:
     """The program executions of a device, in order of time; those without a `run_id` are numbered."""
-    frames = [_no_executions()]
+    frames = []
     for line in core.lines(MODULES):
         starts, run = line.start_ns(core.zero_ns), line.numbers("run_id", missing=-1)
         rows = pd.DataFrame(
@@ -230,8 +229,8 @@ def _executions(core: _Core) -> pd.DataFrame:
                 "duration_ns": line.duration_ns,
             }
         )
-        frames.append(rows.sort_values("start_ns", ignore_index=True))
-    return concat_frames(frames).sort_values("start_ns", ignore_index=True)
+        frames.append(rows)
+    return concat_frames(frames or [_no_executions()]).sort_values("start_ns", ignore_index=True)
 
 
 def _no_executions() -> pd.DataFrame:
@@ -241,19 +240,24 @@ def _no_executions() -> pd.DataFrame:
 
 def _steps(core: _Core) -> pd.DataFrame:
     """The steps of a device, numbered as in their names; where those are not distinct, counted."""
-    parts = [
-        pd.DataFrame(
-            {"word": np.asarray(line.names), "start_ns": line.start_ns(core.zero_ns), "duration_ns": line.duration_ns}
-        )
+    marks = [
+        (start, duration, str(word))
         for line in core.lines(MARKS)
+        for word, start, duration in zip(line.names, line.start_ns(core.zero_ns), line.duration_ns, strict=True)
+        if duration > 0
     ]
-    rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["word", "start_ns", "duration_ns"])
-    rows = rows[rows["duration_ns"] > 0].sort_values("start_ns", ignore_index=True)
-    numbers = rows["word"].astype(str).str.extract(r"(\d+)\s*$", expand=False)
+    marks.sort(key=lambda mark: mark[0])
+    numbers = [_STEP_NUMBER.search(word) for _, _, word in marks]
     # The device's marks are named by number, `4`, `5`; a name without one, or one that comes again, numbers nothing.
-    counted = numbers.isna().any() or numbers.duplicated().any() or (numbers.str.len() > _MOST_DIGITS).any()
-    rows["step"] = np.arange(len(rows)) if counted else numbers.astype(np.int64)
-    return rows.assign(device=core.device)[list(STEP_COLUMNS)].astype(STEP_COLUMNS)
+    named = {match[1] for match in numbers if match}
+    counted = len(named) < len(marks) or any(len(number) > _MOST_DIGITS for number in named)
+    rows = {
+        "device": core.device,
+        "step": range(len(marks)) if counted else [int(match[1]) for match in numbers if match],
+        "start_ns": [start for start, _, _ in marks],
+        "duration_ns": [duration for _, duration, _ in marks],
+    }
+    return pd.DataFrame(rows)[list(STEP_COLUMNS)].astype(STEP_COLUMNS)
 
 
 def _unknown_lines(cores: Iterable[_Core]) -> dict[str, int]:

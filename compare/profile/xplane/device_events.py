@@ -83,11 +83,13 @@ def frame(columns: Mapping[str, object], *, length: int) -> pd.DataFrame:
             value = columns.get(name, np.nan if name in _OPTIONAL else "")
         else:
             value = columns[name]
-        if dtype == "category" and isinstance(value, str):
-            value = pd.Categorical.from_codes([0] * length, categories=pd.Index([value], dtype=object))
-        data[name] = value
-    numbers = {name: dtype for name, dtype in RAW.items() if dtype != "category"}
-    return pd.DataFrame(data, index=pd.RangeIndex(length)).astype(numbers)
+        if dtype != "category":
+            data[name] = np.full(length, value, dtype) if np.isscalar(value) else np.asarray(value, dtype)
+        elif isinstance(value, str):
+            data[name] = pd.Categorical.from_codes([0] * length, categories=pd.Index([value], dtype=object))
+        else:
+            data[name] = value
+    return pd.DataFrame(data, index=pd.RangeIndex(length))
 
 
 def no_events() -> pd.DataFrame:
@@ -102,7 +104,7 @@ def concat_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     for name in frames[0].columns:
         parts = [part[name] for part in frames]
         words = isinstance(parts[0].dtype, pd.CategoricalDtype)
-        data[name] = concat_words([part.array for part in parts]) if words else pd.concat(parts, ignore_index=True)
+        data[name] = concat_words([part.array for part in parts]) if words else np.concatenate(parts)
     return pd.DataFrame(data)
 
 

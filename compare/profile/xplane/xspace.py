@@ -185,6 +185,8 @@ class ProtobufLine:
 
     def words(self, stat: str) -> pd.Categorical:
         """A string statistic: the event's own, else its metadata's; "" where there is none."""
+        if stat not in self._stat_names.values():
+            return words_by_code(np.zeros(self._columns.metadata.size, np.int64), [""])
         event_words, metadata_words = self._columns.stats.words(stat), self._metadata.words(stat)
         of_rows = np.append(metadata_words.codes, -1)[self.rows]
         others = np.where(of_rows >= 0, of_rows + len(event_words.words), -1)

@@ -60,12 +60,19 @@ class Stats:
             columns.offset[valued.owner] = valued.offset
         return columns
 
+    @cached_property
+    def _rows(self) -> dict[int, NDArray[np.intp]]:
+        """Id of a name -> the indices of the statistics of that name."""
+        if not len(self._messages):
+            return {}
+        order = np.argsort(self._columns.name, kind="stable")
+        ids, begins = np.unique(self._columns.name[order], return_index=True)
+        return dict(zip(ids.tolist(), np.split(order, begins[1:]), strict=True))
+
     def _of(self, name: str) -> NDArray[np.intp]:
         """Indices of the statistics of this name."""
-        wanted = [key for key, known in self._names.items() if known == name]
-        if not wanted or not len(self._messages):
-            return np.empty(0, np.intp)
-        return np.flatnonzero(np.isin(self._columns.name, wanted))
+        wanted = [key for key, known in self._names.items() if known == name and key in self._rows]
+        return np.sort(np.concatenate([np.empty(0, np.intp), *(self._rows[key] for key in wanted)]))
 
     def numbers(self, name: str, *, missing: int = -1) -> Ints:
         """Each owner's integer of this name; an unsigned 64-bit one as its bits."""

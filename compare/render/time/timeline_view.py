@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from compare.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS, verdict_shares
+from compare.metrics.verdict_shares import verdict_shares
+from compare.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS
 from compare.report.model.energy import StepEnergy
 from compare.report.model.report import Report
 from compare.timeline.timeline import Timeline

@@ -12,7 +12,7 @@ from compare.hlo.text.metadata import SourceNames
 from compare.metrics.alignment.timeline_diff import timeline_diff
 from compare.metrics.metrics_section import build_section
 from compare.metrics.operations import ProgramText
-from compare.metrics.verdicts import verdict_shares
+from compare.metrics.verdict_shares import verdict_shares
 from compare.metrics.work import Peaks
 from compare.network.machines.tpu import tpu_machine
 from compare.network.programs.simulation import Program, Simulation

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from compare.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS, verdict_shares
+from compare.metrics.verdict_shares import verdict_shares
+from compare.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS
 from compare.network.graph.graph import COMPUTE
 from compare.network.programs.simulation import Program, Simulation, list_exposed
 from compare.report.model.program import ProgramReport

@@ -41,16 +41,27 @@ class TimeTable:
 
     def means(self) -> pd.DataFrame:
         """Columns: those of `by`, TIMES, VOLUMES; weighted means over devices and steps."""
+        names = {column: [name[index] for name in self.names] for index, column in enumerate(self.by)}
+        return pd.DataFrame(names | self._mean_columns())
+
+    def mean_rows(self) -> dict[tuple[str, ...], dict[str, float]]:
+        """Values of `by` -> the same means; without `by`, those of `()`."""
+        columns = self._mean_columns()
+        return {
+            name: {column: values[row] for column, values in columns.items()} for row, name in enumerate(self.names)
+        }
+
+    def _mean_columns(self) -> dict[str, list[float]]:
         weight, size = self.columns["weight"], len(self.names)
-        means = {}
+        means: dict[str, list[float]] = {}
         for name in (*TIMES, *VOLUMES):
             weights = weight * self.columns["known"] if name in TIMES else weight
             # Plain sums: a payload that is NaN in one step makes the mean NaN.
             sums = np.bincount(self.key, weights=weights * self.columns[name], minlength=size)
             device_steps = np.bincount(self.key, weights=weights, minlength=size)
-            means[name] = np.divide(sums, device_steps, out=np.full(size, np.nan), where=device_steps > 0)
-        names = {column: [name[index] for name in self.names] for index, column in enumerate(self.by)}
-        return pd.DataFrame({**names, **means})
+            mean = np.divide(sums, device_steps, out=np.full(size, np.nan), where=device_steps > 0)
+            means[name] = mean.tolist()
+        return means
 
 
 def measure_times(tracks: DeviceTracks, *, by: Sequence[str] = ()) -> TimeTable:

@@ -78,10 +78,11 @@ class DeviceTracks:
         executing = set(timeline.executions["device"].unique().tolist()) if len(timeline.executions) else set()
         silent = sorted((shown & executing) - set(np.unique(devices).tolist()))
         shown -= set(silent)
-        computes = events[computing]
-        lost = {step for rows in (comms, computes) for step in rows.loc[rows["device"].eq(UNKNOWN), "step"].unique()}
+        computes = events[["device", "role", "step", "start_ns", "duration_ns"]][computing]
+        talks = comms[["device", "step", "start_ns", "duration_ns", "wait_ns"]]
+        lost = {step for rows in (talks, computes) for step in rows.loc[rows["device"].eq(UNKNOWN), "step"].unique()}
         tracks = tuple(
-            _track(device, timeline, comms, computes, marks.get(device, default_marks), lost if has_devices else set())
+            _track(device, timeline, talks, computes, marks.get(device, default_marks), lost if has_devices else set())
             for device in sorted(shown)
         )
         notes = (*_notes(timeline, used_devices, tracks, has_devices), *_silent(silent), *_waiting(comms))
@@ -98,12 +99,8 @@ class DeviceTracks:
         """(distinct values of some columns, sorted; each communication's index among them)."""
         if not by:
             return [()], np.zeros(len(self.comms), dtype=np.int64)
-        columns = [pd.Categorical(self.comms[column]) for column in by]
-        joined = np.zeros(len(self.comms), dtype=np.int64)
-        for column in columns:
-            joined = joined * len(column.categories) + column.codes
-        _, first, codes = np.unique(joined, return_index=True, return_inverse=True)
-        names = [tuple(str(column[index]) for column in columns) for index in first]
+        first, codes = distinct_rows(self.comms, by)
+        names = list(zip(*(self.comms[column].iloc[first].astype(str) for column in by), strict=True))
         order = sorted(range(len(names)), key=names.__getitem__)
         return [names[index] for index in order], np.argsort(order)[codes]
 
@@ -155,6 +152,17 @@ def _track(
         copying=copying,
         known=has_events | ~np.isin(steps, list(lost)),
     )
+
+
+def distinct_rows(table: pd.DataFrame, columns: Sequence[str]) -> tuple[Ints, Ints]:
+    """(the first row of each distinct value of some columns of words, in their order; each row's index among them)."""
+    codes = np.zeros(len(table), dtype=np.int64)
+    for column in columns:
+        words = pd.Categorical(table[column])
+        codes, _ = pd.factorize(codes * (len(words.categories) + 1) + words.codes)
+    first = np.zeros(codes.max(initial=-1) + 1, dtype=np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    return first, codes
 
 
 def spans(rows: pd.DataFrame) -> tuple[Times, Times]:

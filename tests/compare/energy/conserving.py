@@ -13,7 +13,7 @@ import pytest
 from compare.energy.coefficients import COMPONENTS, JOULES, joule_rates
 from compare.energy.step_energy import measure_energy
 from compare.metrics.metrics_section import build_section
-from compare.metrics.verdicts import verdict_shares
+from compare.metrics.verdict_shares import verdict_shares
 from compare.metrics.work import Peaks
 from compare.report.build import lay_out_mesh
 from compare.report.model.program import CollectiveRow

@@ -10,7 +10,7 @@ import pytest
 
 from compare.energy.step_energy import TIME_ERROR, compare_energy, list_coefficients, measure_energy, spread
 from compare.metrics.metrics_section import build_section
-from compare.metrics.verdicts import verdict_shares
+from compare.metrics.verdict_shares import verdict_shares
 from compare.metrics.work import Peaks
 from compare.report.model.timing import Side
 from compare.run.folder.load_run import judge_run, read_run

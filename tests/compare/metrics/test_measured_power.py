@@ -10,7 +10,7 @@ import pytest
 
 from compare.metrics.measured_power import measure_power
 from compare.metrics.metrics_section import build_section
-from compare.metrics.verdicts import verdict_shares
+from compare.metrics.verdict_shares import verdict_shares
 from compare.profile.power.files import PowerFiles, add_power
 from compare.render.time.measured_power import power_sentences
 from compare.report.model.codec import decode, encode

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compare.metrics.verdicts import VERDICTS, verdict_shares, verdict_times
+from compare.metrics.verdict_shares import verdict_shares
+from compare.metrics.verdicts import VERDICTS, verdict_times
 from compare.timeline.tracks.step_clipping import clip_to_steps
 from compare.timeline.tracks.tracks import DeviceTracks
 from tests.compare.timeline.build import by_verdict, comm, compute, row, steps, timeline, trace_summary

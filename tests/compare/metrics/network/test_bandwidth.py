@@ -5,7 +5,7 @@ import pytest
 from compare.metrics.collectives import collective_rows
 from compare.metrics.network.routes import peaks
 from compare.metrics.network.sent_bytes import bytes_sent_by
-from compare.metrics.verdicts import verdict_shares
+from compare.metrics.verdict_shares import verdict_shares
 from compare.report.build import lay_out_mesh
 from compare.timeline.tracks.step_clipping import clip_to_steps
 from compare.timeline.tracks.tracks import DeviceTracks
