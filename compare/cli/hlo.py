@@ -16,7 +16,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     from compare.hlo.collective import ORDERS
     from compare.render.time.speed.readings import print_readings, readings_to_json
-    from compare.user_program.readings import is_of_run, read_program, read_run_programs, time_step
+    from compare.user_program.readings import Reading, is_of_run, read_program
     from compare.user_program.saved_program import is_saved
 
     axes, names = axes_of(options), names_of(options)
@@ -28,14 +28,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("--topology belongs to --time: it is the TPU that the program was compiled for")
     if any(words) and not is_run:
         parser.error("--framework, --phase and --variant belong to a run folder")
-    readings = (
-        list(read_run_programs(Path(options.file), words=words))
-        if is_run
-        else [read_program(options.file, axes=axes, names=names)]
-    )
+    if is_run:
+        from compare.user_program.run_programs import read_run_programs
+
+        readings = list[Reading](read_run_programs(Path(options.file), words=words))
+    else:
+        readings = [read_program(options.file, axes=axes, names=names)]
     order = options.sort or ORDERS[1 if options.time else 0]
     topology = options.topology or (options.mesh or "").partition("@")[2]
-    times = {reading.name: time_step(reading, topology=topology) for reading in readings if options.time}
+    times = {}
+    if options.time:
+        from compare.user_program.run_programs import time_step
+
+        times = {reading.name: time_step(reading, topology=topology) for reading in readings}
     if options.json:
         print_json(readings_to_json(readings, order=order, times=times))
     else:

@@ -1,6 +1,6 @@
-"""The compiled programs that a path names: a file or a saved program is one, a run folder has several."""
+"""A compiled program that a path names: a file or a saved program; those of a run folder are in `run_programs.py`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,17 +13,10 @@ from compare.hlo.text.errors import HloError
 from compare.hlo.text.files import read_file
 from compare.hlo.text.metadata import SourceNames
 from compare.hlo.text.module import Module, read
-from compare.report.build import DEFAULT_CELL
-from compare.report.programs import JudgedProgram, judge_programs
-from compare.run.errors import WorkError
-from compare.run.folder.load_run import read_run
 from compare.run.folder.replace_folder import CASE
-from compare.run.folder.timelines import build_timelines
-from compare.schedule.hardware import Hardware
 from compare.user_program.advice.advise import advise
-from compare.user_program.program_mesh import format_axes, reading_axes
+from compare.user_program.program_mesh import reading_axes
 from compare.user_program.saved_program import is_saved, read_saved
-from compare.user_program.step_time import StepTime, describe_step, model_program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +34,6 @@ class Reading:
     names: SourceNames = field(default_factory=SourceNames)
     topology: str = ""
     """What it was compiled for; empty where that is not recorded."""
-    program: JudgedProgram | None = None
-    """Of a run."""
-    folder: Path = Path()
-    """The run folder."""
 
 
 def is_of_run(path: Path) -> bool:
@@ -80,53 +69,4 @@ def read_program(path: str, *, axes: Mapping[str, int], names: SourceNames) -> R
         axes=axes,
         names=names,
         topology=saved.topology,
-    )
-
-
-def read_run_programs(path: Path, *, words: Sequence[str]) -> Iterator[Reading]:
-    """The compiled programs of a run folder that have these words (arm, phase, cell; "" for any), or of its one cell.
-
-    Without a cell, the default ones.  `WorkError` where there is none.
-    """
-    folder = path if (path / CASE).is_file() else path.resolve().parents[2]
-    wanted = path.resolve().parts[-3:] if folder is not path else (*words[:2], words[2] or DEFAULT_CELL)
-    run = read_run(folder)
-    programs = [program for program in judge_programs(run.case, run.select(wanted)) if program.module is not None]
-    for program in programs:
-        assert program.module is not None
-        plan = program.case.plan
-        yield Reading(
-            name="/".join(program.result.key) if folder is path else "",
-            module=program.module,
-            rows=program.rows,
-            notes=(f"mesh {plan.name} on {plan.topology.name}, axes {format_axes(plan.mesh.split_axes)}",),
-            axes=plan.mesh.split_axes,
-            topology=plan.topology.name,
-            program=program,
-            folder=folder,
-        )
-    if not programs:
-        asked = "/".join(word or "*" for word in wanted)
-        known = ", ".join("/".join(result.key) for result in run.results if result.hlo is not None)
-        raise WorkError(f"{folder} has no program {asked} that was compiled; it has {known or 'none'}")
-
-
-def time_step(reading: Reading, *, topology: str = "") -> StepTime:
-    """The modelled step of a program; of one of a run, what its report says.
-
-    topology: what it was compiled for, where that is not recorded.  Raises `ValueError`, one line, where it cannot be
-    modelled.
-    """
-    if topology and reading.topology and topology != reading.topology:
-        raise WorkError(f"the program was compiled for {reading.topology}, not for {topology}")
-    if reading.program is None:
-        return model_program(
-            reading.module, reading.rows, topology=topology or reading.topology, axes=reading.axes, names=reading.names
-        )
-    times, key = build_timelines([reading.program], folder=reading.folder), reading.program.result.key
-    if key not in times.by_key:
-        raise WorkError(f"{'/'.join(key)} has no timeline: {times.errors.get(key, 'its program cannot be read')}")
-    hardware = Hardware.of(times.chip or reading.program.case.topology.generation)
-    return describe_step(
-        times.by_key[key], reading.module, reading.rows, hardware=hardware, axes=reading.axes, names=reading.names
     )

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from compare.contract.reference_algorithms import required_rows
 from compare.contract.row import ContractRow, JudgeError
@@ -14,6 +13,9 @@ from compare.render.report.plan_tables import print_plan
 from compare.report.plan import plan, served_row
 from meshes.case import CAPACITY, Case
 from meshes.checkpoint import read_shapes
+
+if TYPE_CHECKING:
+    import pandas as pd  # takes longer to load than a program takes to read
 
 MODEL = "llama-3.1-8b"
 
@@ -57,8 +59,10 @@ class CaseContract:
     def __getitem__(self, number: int) -> ContractRow:
         return self.rows[number]
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> "pd.DataFrame":
         """One line for each row, as `compare.plan --json` has them."""
+        import pandas as pd
+
         frame = pd.DataFrame([asdict(served_row(row)) for row in self.rows])
         return frame.drop(columns=["served_bytes", "unserved_bytes"], errors="ignore")
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
-import pandas as pd
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
@@ -24,6 +24,9 @@ from compare.verdict.causes import INDUCED, INFLATED, describe_cause
 from compare.verdict.verdict import Judgement, Verdict
 from meshes.process.one_line import one_line, plain
 from meshes.scopes import SCOPES
+
+if TYPE_CHECKING:
+    import pandas as pd  # takes longer to load than a program takes to read
 
 NO_SCOPE = "?"
 BYTES = ("inherent_bytes", "inflated_bytes", "induced_bytes")
@@ -102,8 +105,10 @@ class ProgramVerdict:
             row.collective for row in self.rows if any(part.scope == NO_SCOPE for part in row.collective.operands)
         )
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> "pd.DataFrame":
         """The public columns of the collectives, their bytes by verdict, the causes, and the scopes they serve."""
+        import pandas as pd
+
         lines = [
             row.collective.public()
             | {name: getattr(row, name) for name in BYTES}

@@ -3,14 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from compare.diff import lines as diff_lines
 from compare.diff.diff_report import diff_report
 from compare.diff.matching import match
 from compare.diff.own.expected import COUNTS, Surprise, count_collectives
-from compare.diff.own.modelled_step import ModelledStep
 from compare.diff.own.show import print_to_text, render_html
 from compare.diff.print_diff import print_diff
 from compare.diff.result import ProgramsDiff
@@ -31,7 +29,11 @@ from compare.render.training_parts import training_lines
 from compare.run.errors import WorkError
 from compare.user_program.program_mesh import format_axes
 from compare.user_program.saved_program import SavedProgram, save
-from compare.user_program.step_time import model_program
+
+if TYPE_CHECKING:
+    import pandas as pd  # takes longer to load than a program takes to read
+
+    from compare.diff.own.modelled_step import ModelledStep
 
 
 @dataclass(frozen=True)
@@ -90,12 +92,15 @@ class Table:
         """`{"all-reduce@tp": 2}`: how many instructions there are, or how many `executions` a step has."""
         return count_collectives(self.rows, count=count)
 
-    def timeline(self, topology: str = "") -> ModelledStep:
+    def timeline(self, topology: str = "") -> "ModelledStep":
         """The modelled step: step, compute, exposed communication, the longest operations.
 
         topology: the TPU slice that it was compiled for, like `v6e:2x4`; by default the recorded one.  Raises
         `ValueError`, one line, where neither is known, or the two differ.
         """
+        from compare.diff.own.modelled_step import ModelledStep
+        from compare.user_program.step_time import model_program
+
         saved = self.saved or SavedProgram(text=self.text, axes=self.axes, compiled=self.compiled)
         if topology and saved.topology and topology != saved.topology:
             raise WorkError(f"the program was compiled for {saved.topology}, not for {topology}")
@@ -110,8 +115,10 @@ class Table:
         compiled = self.compiled, other.compiled
         return Differences(diff_report(matched, names=("this", "the other"), axes=self.axes, compiled=compiled))
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> "pd.DataFrame":
         """The public columns, one line for each collective."""
+        import pandas as pd
+
         return pd.DataFrame([row.public() for row in self._shown], columns=list(PUBLIC))
 
     @property
