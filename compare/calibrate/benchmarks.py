@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from compare.calibrate.windows import make_table
+from compare.calibrate.windows import WORK, make_table
 from compare.calibrate.work import Device, count_work
 from compare.calibrate.xprof import measure_joules
 from compare.run.processes import Command, Pool, ProcessEnd
@@ -181,7 +181,7 @@ def build_windows(
             work["matrix_flops"] = 2.0 * float(str(program["size"])) ** 3 * DEPTH
         rows += _rows(program, work, _list(entry["windows"]), profiles)
     num_devices = float(str(device["num_devices"]))
-    idle = {"chips": num_devices}
+    idle = chip.count(int(num_devices))
     rows += _rows({"name": IDLE, "kind": IDLE}, idle, _list(measured.get("idle", [])), profiles)
     if num_devices < 2 and any(program["kind"] in COLLECTIVES for program in programs):
         notes.append("no collective is measured: there is one device")
@@ -198,7 +198,7 @@ def _rows(
 ) -> Iterator[dict[str, object]]:
     for window in map(_table, windows):
         calls = float(str(window["calls"]))
-        scaled = {name: amount if name == "chips" else amount * calls for name, amount in work.items()}
+        scaled = {name: amount * calls if name in WORK else amount for name, amount in work.items()}
         seconds, energy = float(str(window["time_s"])), window.get("energy_j")
         if "profile" in window:
             energy = measure_joules(profiles / str(window["profile"]), seconds=seconds)

@@ -51,21 +51,21 @@ def time_terms(windows: pd.DataFrame) -> Terms:
 
     Where the compiler estimates cycles these stand for the arithmetic, as in the schedule model.
     """
-    chips = windows["chips"].to_numpy(np.float64)
+    devices = windows["devices"].to_numpy(np.float64)
     estimated = windows[ESTIMATED].to_numpy(np.float64)
-    counted = np.where(estimated > 0, 0.0, 1.0) / chips
+    counted = np.where(estimated > 0, 0.0, 1.0) / devices
     column = {name: windows[name].to_numpy(np.float64) for name in windows.columns if name not in ("name", "kind")}
     amounts = {
         "dispatch_s": column["calls"],
         "cycle_factor": estimated,
         "matrix_flops_per_s": column["matrix_flops"] * counted,
         "vector_ops_per_s": column["vector_ops"] * counted,
-        "memory_bytes_per_s": column["memory_bytes"] / chips,
+        "memory_bytes_per_s": column["memory_bytes"] / devices,
         "launch_s": column["collectives"],
         "hop_s": column["hops"],
         "link_bytes_per_s": column["link_bytes"],
         "dcn_launch_s": column["dcn_transfers"],
-        "dcn_bytes_per_s": column["dcn_bytes"] / chips,
+        "dcn_bytes_per_s": column["dcn_bytes"] / devices,
     }
     names = tuple(amounts)
     return Terms(names, np.stack([*amounts.values()], axis=1), np.isin(names, _CORE), np.isin(names, _MEMORY))

@@ -5,8 +5,9 @@ name,kind,time_s,energy_j,chips,calls,matrix_flops,vector_ops,memory_bytes
 matmul 4096 a,matmul,1.02,310.5,1,1150,1.58e14,0,1.16e11
 ```
 
-Of `name`, `time_s` and at least one column of work none may be left out; `chips` is 1 then, all others 0.  A window
-without work is idle.  What was not measured is empty or −1, as Zeus and CharLLM-PPT write a failure.
+Of `name`, `time_s` and at least one column of work none may be left out; `chips` is 1 then, `devices` those of the
+chips, all others 0.  A window without work is idle.  What was not measured is empty or −1, as Zeus and CharLLM-PPT
+write a failure.
 """
 
 import csv
@@ -29,9 +30,10 @@ slices."""
 ESTIMATED = "estimated_s"
 """The compiler's estimated cycles ÷ clock, of one device; empty or 0 where it gives none."""
 WORK = (*WORK_COLUMNS, ESTIMATED, *NETWORK_STEPS)
-COLUMNS = ("name", "kind", "time_s", "energy_j", "chips", "calls", *WORK)
+COLUMNS = ("name", "kind", "time_s", "energy_j", "chips", "devices", "calls", *WORK)
 """`energy_j` and WORK_COLUMNS are of all chips, everything is of the whole window."""
 
+_POSITIVE = ("time_s", "chips", "devices")
 MOST_WINDOWS = 5000
 MOST_BYTES = 1 << 24
 FAILURE = -1.0
@@ -52,8 +54,11 @@ class Windows:
         return bool((self.table["energy_j"] > 0).any())
 
 
-def read_windows(path: Path) -> Windows:
-    """A file's windows.  `OSError` where it can't be opened; `TimingError`, one line, where it holds anything else."""
+def read_windows(path: Path, *, devices_per_chip: int = 1) -> Windows:
+    """A file's windows.  `OSError` where it can't be opened; `TimingError`, one line, where it holds anything else.
+
+    devices_per_chip: for windows that do not say how many devices there are.
+    """
     if not path.is_file():
         raise TimingError(f"{path} is no file; a CSV of windows was expected")
     if path.stat().st_size > MOST_BYTES:
@@ -65,10 +70,10 @@ def read_windows(path: Path) -> Windows:
     except csv.Error as error:
         raise TimingError(f"{path} is no CSV: {error}") from None
     with name_file(path):
-        return parse_windows(lines)
+        return parse_windows(lines, devices_per_chip=devices_per_chip)
 
 
-def parse_windows(lines: Sequence[Sequence[str]]) -> Windows:
+def parse_windows(lines: Sequence[Sequence[str]], *, devices_per_chip: int = 1) -> Windows:
     """The same of lines of words, the first of them the names of the columns."""
     lines = [line for line in lines if any(word.strip() for word in line)]
     if not lines:
@@ -91,7 +96,7 @@ def parse_windows(lines: Sequence[Sequence[str]]) -> Windows:
             rows.append(row)
     if not rows:
         raise TimingError("no window has a time: every time_s is empty or -1")
-    table = make_table(rows)
+    table = make_table(rows, devices_per_chip=devices_per_chip)
     missing = int(table["energy_j"].isna().sum())
     if 0 < missing < len(table):
         notes.append(f"{missing} of {len(table)} windows have no energy: they count for times only")
@@ -101,12 +106,13 @@ def parse_windows(lines: Sequence[Sequence[str]]) -> Windows:
     return Windows(table, tuple(notes))
 
 
-def make_table(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
+def make_table(rows: Sequence[Mapping[str, object]], *, devices_per_chip: int = 1) -> pd.DataFrame:
     """Rows with some of COLUMNS as a table with all of them."""
     default = {"kind": "", "energy_j": math.nan, "chips": 1.0, "calls": 0.0, **dict.fromkeys(WORK, 0.0)}
     table = pd.DataFrame([{**default, **row} for row in rows], columns=list(COLUMNS))
     numbers = [name for name in COLUMNS if name not in ("name", "kind")]
-    return table.astype(dict.fromkeys(numbers, np.float64))
+    table = table.astype(dict.fromkeys(numbers, np.float64))
+    return table.assign(devices=table["devices"].fillna(table["chips"] * devices_per_chip))
 
 
 def write_windows(table: pd.DataFrame, path: Path) -> None:
@@ -140,16 +146,16 @@ def _parse_row(words: Mapping[str, str], number: int) -> dict[str, object]:
         if name == "time_s" and math.isnan(value):
             row[name] = None
             continue
-        if value < 0 or (value == 0 and name in ("time_s", "chips")):
-            positive = "positive" if name in ("time_s", "chips") else "no less than 0"
+        if value < 0 or (value == 0 and name in _POSITIVE):
+            positive = "positive" if name in _POSITIVE else "no less than 0"
             raise TimingError(f"line {number}: {name} is {value:g}; it must be {positive}")
         if value > MOST or (name == "time_s" and value < LEAST_S):
             raise TimingError(
                 f"line {number}: {name} is {value:g}; from {LEAST_S:g} s on, and at most {MOST:g}, is read"
             )
-        if math.isnan(value) and not measured:
-            value = 1.0 if name == "chips" else 0.0
-        row[name] = value
+        if math.isnan(value) and name in _POSITIVE:
+            continue
+        row[name] = 0.0 if math.isnan(value) and not measured else value
     if not row["name"]:
         raise TimingError(f"line {number}: the window has no name")
     return row

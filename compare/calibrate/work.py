@@ -34,6 +34,11 @@ class Device:
         places = tuple(Place(0, *each) for each in coords if len(each) == 4)
         return cls(chip, places if len(places) == len(coords) else ())
 
+    def count(self, num_devices: int) -> dict[str, float]:
+        """Columns `chips` and `devices` of the first so many devices: each core of a v4 or tpu7x is a device."""
+        chips = len({place[:4] for place in self.places[:num_devices]}) or num_devices
+        return {"chips": float(chips), "devices": float(num_devices)}
+
     def torus(self, num_devices: int) -> Torus:
         """Of the first so many devices."""
         if not self.places or self.generation is None:
@@ -46,13 +51,13 @@ class Device:
 
 
 def count_work(text: str, device: Device) -> dict[str, float]:
-    """Columns of `windows.WORK` and `chips`, of one call: totals of all devices, and steps on the way of one."""
+    """Columns of `windows.WORK`, of one call: totals of all devices, and steps on the way of one; the devices."""
     module = read(text)
     rows = collectives(module, {})
     num_devices = max(module.num_devices or 1, 1)
     totals = _count_instructions(module, {row.name for row in rows}, device)
     work = {name: totals[name] * num_devices for name in ("matrix_flops", "vector_ops", "memory_bytes")}
-    work |= {"estimated_s": totals["estimated_s"], "chips": float(num_devices)}
+    work |= {"estimated_s": totals["estimated_s"], **device.count(num_devices)}
     torus = device.torus(num_devices)
     steps = dict.fromkeys(("collectives", "hops", "link_bytes", "ici_byte_hops"), 0.0)
     for row in rows:

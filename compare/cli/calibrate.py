@@ -8,6 +8,7 @@ from compare.calibrate.print_calibration import list_lines
 from compare.calibrate.result import Calibration, Provenance, calibrate, digest, format_toml, to_json
 from compare.calibrate.windows import Windows, read_windows, write_windows
 from compare.cli.options.calibrate_request import parse_request
+from meshes.devices.generations import GENERATIONS
 from meshes.process.command_line import print_json
 from meshes.process.one_line import LOG
 
@@ -25,7 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _calibrate_windows(request: argparse.Namespace) -> Calibration:
-    windows = read_windows(request.windows)
+    chip = GENERATIONS.get(request.generation)
+    windows = read_windows(request.windows, devices_per_chip=chip.devices if chip else 1)
     return calibrate(
         windows,
         Provenance(

@@ -172,6 +172,14 @@ def test_terms_have_the_amounts_of_one_device_for_times_and_of_all_for_energy():
     assert energy_terms(table).amounts[0].tolist() == [0, 0, 8e9, 0, 0, 2.0]
 
 
+def test_rates_are_of_a_device_and_static_power_of_a_chip():
+    """Of tpu7x a chip is two devices: 8 GB are 1 GB of each of 8 devices; 4 chips for half a second are 2."""
+    row = {"name": "w", "chips": 4, "devices": 8, "calls": 2, "memory_bytes": 8e9, "dcn_bytes": 8e6, "time_s": 0.5}
+    table = make_table([row])
+    assert time_terms(table).amounts[0].tolist() == [2, 0, 0, 0, 1e9, 0, 0, 0, 0, 1e6]
+    assert energy_terms(table).amounts[0].tolist() == [0, 0, 8e9, 0, 8e6, 2.0]
+
+
 def test_estimated_cycles_stand_for_the_arithmetic_that_they_estimate():
     table = make_table([{"name": "w", "matrix_flops": 1e12, "estimated_s": 0.01, "calls": 1, "time_s": 0.5}])
     assert time_terms(table).amounts[0, 1:3].tolist() == [0.01, 0]

@@ -21,6 +21,13 @@ def test_columns_that_are_left_out_have_their_default():
     assert not parse_windows(lines("name,time_s,memory_bytes\ncopy,0.5,1e9")).have_energy
 
 
+def test_devices_that_are_left_out_are_those_of_the_chips():
+    """A column, a word of it, or neither; each chip of a tpu7x is two devices."""
+    given = lines("name,time_s,chips,devices,memory_bytes\na,1,4,3,1e9\nb,1,4,,1e9")
+    assert parse_windows(given, devices_per_chip=2).table["devices"].to_list() == [3, 8]
+    assert parse_windows(lines("name,time_s,memory_bytes\na,1,1e9")).table["devices"].to_list() == [1]
+
+
 def test_a_failed_measurement_is_a_note_and_loses_nothing_else():
     """−1 as Zeus and CharLLM-PPT write it, and an empty word."""
     read = parse_windows(lines(f"{HEAD}\na,1,-1,1e9\nb,1,,2e9\nc,1,50,3e9\nd,-1,50,3e9"))

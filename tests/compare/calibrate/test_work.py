@@ -51,7 +51,16 @@ def test_an_all_reduce_over_a_ring_of_eight():
     assert (work["collectives"], work["hops"]) == (1, 14)
     assert work["link_bytes"] == pytest.approx(payload * 7 / 8)
     assert work["ici_byte_hops"] == pytest.approx(payload * 14)
-    assert work["chips"] == 8
+    assert (work["chips"], work["devices"]) == (8, 8)
+
+
+def test_the_cores_of_a_chip_are_devices_of_one_chip():
+    """A tpu7x:2x2x1 has four chips of two cores, each a device: eight devices; the first three are of two chips."""
+    coords = [[x, y, 0, core] for y in range(2) for x in range(2) for core in range(2)]
+    device = Device.of("TPU7x", coords)
+    assert (device.count(8), device.count(3)) == ({"chips": 4, "devices": 8}, {"chips": 2, "devices": 3})
+    work = count_work(ALL_REDUCE, device)
+    assert (work["chips"], work["devices"]) == (4, 8)
 
 
 def test_devices_of_a_tpu_lie_where_their_coordinates_say():
