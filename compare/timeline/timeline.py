@@ -138,7 +138,9 @@ class Timeline:
 
 def add_overlap(given: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
     """Adds DERIVED_COLUMNS to events.  `given`: EVENT_COLUMNS; `steps`: STEP_COLUMNS."""
-    events = given.sort_values(["device", "start_ns", "duration_ns"], ascending=[True, True, False], ignore_index=True)
+    order = np.lexsort((-given["duration_ns"].to_numpy(), given["start_ns"].to_numpy(), given["device"].to_numpy()))
+    is_sorted = bool((order == np.arange(len(order))).all())  # part of a timeline is
+    events = (given if is_sorted else given.take(order)).reset_index(drop=True)
     starts, ends = _spans(events)
     derived = {name: np.zeros(len(events)) for name in ("hidden_ns", "exposed_ns", "alone_ns")}
     step = np.full(len(events), -1, dtype=np.int32)

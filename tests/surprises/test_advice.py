@@ -45,7 +45,7 @@ def sampled(logits):
 
 
 def best_of_each_part(logits):
-    """On tp=4, of [8, 32000]: eight of each part, pinned whole, of which eight are chosen."""
+    """On tp=4, of [8, 1024]: eight of each part, pinned whole, of which eight are chosen."""
     import jax
     from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
@@ -54,8 +54,8 @@ def best_of_each_part(logits):
     def pinned(array, *dims):
         return jax.lax.with_sharding_constraint(array, NamedSharding(mesh, PartitionSpec(*dims)))
 
-    values, ids = jax.lax.top_k(pinned(logits.reshape(8, 4, 8000), None, "tp"), 8)
-    ids = ids + 8000 * jax.numpy.arange(4)[:, None]
+    values, ids = jax.lax.top_k(pinned(logits.reshape(8, 4, 256), None, "tp"), 8)
+    ids = ids + 256 * jax.numpy.arange(4)[:, None]
     values, ids = pinned(values.reshape(8, 32)), pinned(ids.reshape(8, 32))
     return jax.numpy.take_along_axis(ids, jax.lax.top_k(values, 8)[1], 1)[:, -1]
 
@@ -86,8 +86,8 @@ def halves_apart(x, weight):
     return both[:, 0] * both[:, 1]
 
 
-LOGITS = [((8, 32000), (None, "tp"))]
-SCORES = [((64, 4096), ("dp", "tp"))]
+LOGITS = [((8, 1024), (None, "tp"))]
+SCORES = [((64, 512), ("dp", "tp"))]
 TOKENS = ((64, 256), ("dp", None))
 LESSONS = [
     ("docs/gallery/sample-top.html", sampled, best_of_each_part, LOGITS, LOGITS, ()),

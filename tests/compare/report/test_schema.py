@@ -102,6 +102,13 @@ def is_read(kind: type, value: JsonObject) -> bool:
     return True
 
 
+def shorten(value: Any) -> Any:
+    """The same with the first records of each list: one is like another."""
+    if isinstance(value, list):
+        return [shorten(part) for part in value[: 2 if isinstance(value[0], dict) else None]] if value else []
+    return {key: shorten(part) for key, part in value.items()} if isinstance(value, dict) else value
+
+
 def test_it_refuses_what_reading_refuses(report: JsonObject) -> None:
     """Each kind of record that is in a report: one key after the other is taken away, or gets another value."""
     read = [Report.from_json(value) for value in (example_report(), add_times(report))]  # the smaller one's count
@@ -110,7 +117,7 @@ def test_it_refuses_what_reading_refuses(report: JsonObject) -> None:
     # Reading takes null for a key that should be absent.
     absent = {key_of(part) for kind in examples for part in fields(kind) if "optional" in part.metadata}
     for kind, record in examples.items():
-        example = encode(record)
+        example = shorten(encode(record))
         validator = jsonschema.Draft202012Validator(report_schema(kind))
         assert validator.is_valid(example), kind
         for name in example:
