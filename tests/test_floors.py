@@ -31,13 +31,16 @@ REMEDIES = ROOT / "compare" / "compile" / "rewrite.py"
 """Writes into a user's program of JAX what a user of JAX would write."""
 
 
-def imports(file: Path) -> Iterator[str]:
+@functools.cache
+def imports(file: Path) -> list[str]:
     """The modules that a file imports, by their full names, inside functions too."""
+    found = []
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
+            found += [name.name for name in node.names]
         elif isinstance(node, ast.ImportFrom):
-            yield node.module or ""
+            found.append(node.module or "")
+    return found
 
 
 def files(room: str) -> list[Path]:
