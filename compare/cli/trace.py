@@ -5,7 +5,7 @@ from pathlib import Path
 
 from compare.cli.options.axes_options import add_axes, axes_of, hint_axes
 from compare.cli.options.contract_options import add_contract, contract_of, judge_program_of
-from compare.hlo.proto.program import write_hlo_text
+from compare.hlo.proto.program import prepare, write_hlo_text
 from compare.hlo.text.files import read_file
 from meshes.process.command_line import Parser, name_command, print_json
 
@@ -36,6 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.per_host is not None and options.per_host < 1:
         parser.error(f"--per-host is at least 1, not {options.per_host}")
     axes, contract = axes_of(options), contract_of(options, parser)
+
+    if options.profile.endswith(".pb"):
+        prepare()  # a profile of a TPU carries its programs: what reads them loads beside the libraries of tables
 
     from compare.profile.power.files import add_power, holds_power, read_power
     from compare.report.model.codec import encode
