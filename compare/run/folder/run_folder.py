@@ -22,8 +22,7 @@ from compare.run.cache import file_digest
 from compare.run.folder import replace_folder
 from compare.run.folder.chip import CHIP, OLD_CHIP
 from compare.run.folder.made_by import MADE_BY, describe_maker
-from compare.run.folder.replace_folder import CASE
-from compare.run.folder.timelines import SIMULATION
+from compare.run.folder.replace_folder import CASE, SIMULATION
 from compare.run.folder.untrusted_paths import is_inside, list_cells
 from compare.run.results import Outcome
 from compare.run.scheduler import PROCESS, cores

@@ -26,6 +26,7 @@ from compare.report.model.timing import Side, TimeDifference, Timing
 from compare.report.programs import JudgedProgram, Key
 from compare.run.errors import WorkError
 from compare.run.folder.chip import find_chip
+from compare.run.folder.replace_folder import SIMULATION
 from compare.run.folder.untrusted_paths import is_inside
 from compare.run.tasks import PROFILES
 from compare.schedule.hardware import Hardware, times_calibrated_on
@@ -38,8 +39,6 @@ from meshes.process.documents import read_json
 from meshes.process.errors import MeshError
 from meshes.process.one_line import one_line
 
-SIMULATION = "simulation.json"
-"""In a run folder, the machine on which its compiled programs are simulated (`compare.simulate RUN --out`)."""
 NO_JOULES = "no joules"
 MOST_STRETCHES = 20
 """Most unmatched intervals in a report."""

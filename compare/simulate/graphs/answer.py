@@ -26,34 +26,12 @@ from compare.render.units import time_text
 from compare.report.programs import JudgedProgram, judge_programs, list_failures
 from compare.run.folder.chip import find_chip
 from compare.run.folder.load_run import read_run
-from compare.run.folder.replace_folder import CASE
 from compare.schedule.hardware import Hardware, describe_times
+from compare.simulate.graphs.graph_request import GraphRequest
 from compare.simulate.print_answer import describe_machine
 from compare.timeline.errors import TimingError
 from meshes.process import atomic_files
 from meshes.process.one_line import log_note
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GraphRequest:
-    """Programs, a machine, and by whose rules they run."""
-
-    path: Path
-    machine: str | None
-    """A file or a name; `None`: what stands beside the trace, or what the programs were compiled for."""
-    as_astra_sim: bool
-    aware: bool
-    words: tuple[str, str, str]
-    """Arm, phase and cell of a run's programs; "" for any."""
-    chip: Path | None
-    """What a run's chips are taken for; `None`: what the run keeps, or the generation's."""
-    out: Path | None
-    """Of a trace on our own engine: a timeline for Perfetto."""
-    json: bool
-
-    @property
-    def is_run(self) -> bool:
-        return (self.path / CASE).is_file()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from compare.cli.options.what_if_request import parse_what_if
 from compare.cli.simulate import main
 from compare.metric.subject import Request, read_subject
 from compare.metric.traffic import scale_up_bw_utility
+from compare.simulate.what_if.changed_machine import build_simulation
 from compare.simulate.what_if.framework import list_induced
 from compare.simulate.what_if.subjects import Outcome, load_subjects, simulate_subject
 from compare.simulate.what_if.what_if_result import simulate_run
@@ -34,7 +35,9 @@ def report():
 
 def simulate(subjects, *words):
     request = parse_what_if([str(RUN), *words])
-    return {(each.arm, each.phase): simulate_subject(each, request.simulation(each.topology)) for each in subjects}
+    return {
+        (each.arm, each.phase): simulate_subject(each, build_simulation(request, each.topology)) for each in subjects
+    }
 
 
 def test_on_its_own_slice_a_program_takes_as_long_as_modelled(subjects, report):
@@ -61,7 +64,7 @@ def test_set_and_scale_say_the_same_in_two_ways(subjects):
 
 def test_copies_side_by_side_on_links_of_their_own_change_nothing(subjects):
     """Each copy is a slab of 4×2 on a 4×4: as long as alone on lines of 4 and 2."""
-    twice = parse_what_if([str(RUN), "--machine", "v5e:4x4", "--repeat", "2"]).simulation("")
+    twice = build_simulation(parse_what_if([str(RUN), "--machine", "v5e:4x4", "--repeat", "2"]), "")
     line, other = twice.machine.dims
     alone = replace(twice, repeat=1, machine=replace(twice.machine, dims=(line, replace(other, size=2))))
     for subject in subjects[:2]:
@@ -190,7 +193,7 @@ def test_rows_of_other_chips_say_whose_compute_they_have(subjects, capsys, monke
 
 
 def test_the_algorithm_of_one_dim_is_set_for_every_kind(subjects):
-    machine = parse_what_if([str(RUN), "--set", "dims.1.algorithm=direct"]).simulation("v5e:2x4").machine
+    machine = build_simulation(parse_what_if([str(RUN), "--set", "dims.1.algorithm=direct"]), "v5e:2x4").machine
     assert [each.text for each in machine.algorithms.of("all-gather")] == ["ring", "direct"]
     assert machine.compiled == ()
 
