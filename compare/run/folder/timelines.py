@@ -31,8 +31,9 @@ from compare.run.folder.untrusted_paths import is_inside
 from compare.run.tasks import PROFILES
 from compare.schedule.hardware import Hardware, times_calibrated_on
 from compare.schedule.schedule import model_step
+from compare.timeline.columns import WORK_COLUMNS
 from compare.timeline.errors import TimingError
-from compare.timeline.timeline import WORK_COLUMNS, Timeline
+from compare.timeline.timeline import Timeline
 from compare.timeline.tracks.numbers import to_ratio
 from meshes.devices.chip import Chip
 from meshes.process.documents import read_json

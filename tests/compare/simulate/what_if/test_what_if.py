@@ -119,7 +119,7 @@ def test_enough_bandwidth_is_where_doubling_no_longer_pays(subjects):
     ],
 )
 def test_a_bad_machine_is_one_line(subjects, words, why, capsys, monkeypatch):
-    monkeypatch.setattr("compare.cli.what_if.load_subjects", lambda _, chip: (subjects, ()))
+    monkeypatch.setattr("compare.simulate.what_if.subjects.load_subjects", lambda _, chip: (subjects, ()))
     with pytest.raises(SystemExit) as ended:
         run_command(main, [str(RUN), *words])
     assert ended.value.code == 2
@@ -136,7 +136,7 @@ def test_a_file_that_does_not_fit_is_named(subjects, tmp_path):
 
 
 def test_what_cannot_be_written_prints_nothing(subjects, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("compare.cli.what_if.load_subjects", lambda _, chip: (subjects[:1], ()))
+    monkeypatch.setattr("compare.simulate.what_if.subjects.load_subjects", lambda _, chip: (subjects[:1], ()))
     path = tmp_path / "file"
     path.write_text("mine")
     with pytest.raises(SystemExit) as ended:
@@ -147,7 +147,7 @@ def test_what_cannot_be_written_prints_nothing(subjects, tmp_path, capsys, monke
 
 
 def test_the_answer_as_json_names_every_program(subjects, capsys, monkeypatch):
-    monkeypatch.setattr("compare.cli.what_if.load_subjects", lambda _, chip: (subjects, ()))
+    monkeypatch.setattr("compare.simulate.what_if.subjects.load_subjects", lambda _, chip: (subjects, ()))
     assert main([str(RUN), "--json", "--sweep", "ici=0.5:2:log", "--points", "3"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert list(answer["programs"]) == [
@@ -181,7 +181,7 @@ def test_a_sweep_over_machines_or_algorithms_is_each_of_them_alone(subjects):
 
 
 def test_rows_of_other_chips_say_whose_compute_they_have(subjects, capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr("compare.cli.what_if.load_subjects", lambda _, chip: (subjects[:1], ()))
+    monkeypatch.setattr("compare.simulate.what_if.subjects.load_subjects", lambda _, chip: (subjects[:1], ()))
     mine = tmp_path / "mine.toml"
     rates = "bandwidth = 1\nlatency = 1\n"
     mine.write_text(f'[[dims]]\nkind = "ring"\nsize = 8\n{rates}')
