@@ -27,7 +27,8 @@ from compare.network.machines.machine import (
 )
 from compare.network.machines.tpu import tpu_machine
 from compare.network.programs.simulation import Simulation
-from compare.simulate.what_if.request import Sweep, change_point
+from compare.simulate.what_if.changed_machine import change_point
+from compare.simulate.what_if.request import Sweep
 from compare.simulate.what_if.subjects import load_subjects, simulate_subject
 
 EXAMPLE = Path(__file__).parents[1] / "docs/example-run"

@@ -17,7 +17,8 @@ from compare.render.units import bytes_text, ratio_text
 from compare.report.differences import group_by_cause
 from compare.report.model.program import ProgramReport
 from compare.report.model.report import Report
-from compare.report.witnesses import WITNESSES, main_line
+from compare.report.witness_bytes import main_line
+from compare.report.witnesses import WITNESSES
 
 ROOT = Path(__file__).parents[1]
 DATA, PAGE = ROOT / "docs/witnesses.json", ROOT / "docs/witnesses.md"

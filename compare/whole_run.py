@@ -7,7 +7,7 @@ from rich.console import Console
 
 from compare.report.model.report import Report
 from compare.run import cache, progress, scheduler
-from compare.run.arms import Arm
+from compare.run.arms import TIMEOUT_S, Arm
 from compare.run.folder import replace_folder, run_folder
 from compare.run.folder.chip import copy_chip, read_chip_of
 from compare.run.folder.load_run import is_judged, read_run
@@ -27,7 +27,7 @@ def make_run(
     passes: bool = True,
     chip: Path | None = None,
     out: Path,
-    timeout_s: float = scheduler.TIMEOUT_S,
+    timeout_s: float = TIMEOUT_S,
     no_cache: bool = False,
 ) -> tuple[Report, Path, list[str]]:
     """(the report, the run folder, notes).  The options are those of `compare.run`; progress goes to stderr.

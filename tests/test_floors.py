@@ -3,6 +3,7 @@
 import ast
 import functools
 import graphlib
+import json
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from compare.cli import front_door
 from tests.conftest import LONGEST
 from tests.places import ROOT
 
@@ -320,13 +322,28 @@ def test_sharding_is_touched_in_the_sharding_room_of_an_arm_alone(arm):
 
 
 LOADED = """
-import contextlib, io, runpy, sys
-sys.argv = sys.argv[1:]
-with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+import contextlib, io, json, runpy, sys
+ends = []
+for line in sys.argv[1:]:
+    sys.argv = line.split()
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        except SystemExit as end:
+            ends.append(end.code)
 own = [module for name, module in sys.modules.items() if name.partition(".")[0] in ("compare", "meshes")]
-print(sum(getattr(module, "__file__", None) is not None for module in own))
+num_own = sum(getattr(module, "__file__", None) is not None for module in own)
+print(json.dumps([ends, num_own, list(sys.modules)]))
 """
+HEAVY = {"pandas", "pyarrow", "matplotlib", "duckdb"}
+"""Each takes longer to load than a program takes to read."""
+
+
+def load(*lines: str) -> tuple[list[int], int, set[str]]:
+    """How these command lines end, how many of our files they load together, and all modules that they load."""
+    done = subprocess.run([sys.executable, "-c", LOADED, *lines], capture_output=True, text=True, cwd=ROOT, check=True)
+    ends, num_own, loaded = json.loads(done.stdout)
+    return ends, num_own, set(loaded)
 
 
 @pytest.mark.parametrize(
@@ -335,14 +352,51 @@ print(sum(getattr(module, "__file__", None) is not None for module in own))
         ("compare --help", 10),
         ("compare metric --list", 37),
         ("compare.plan --mesh tp4pp2", 44),
-        ("compare.hlo --help", 42),
+        ("compare.hlo --help", 16),
+        ("compare cost --collective all-reduce --bytes 64 --machine v5e:2x4", 60),
+        ("compare query", 72),
     ],
 )
 def test_a_command_loads_few_of_our_files(words, most):
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED, *words.split()], capture_output=True, text=True, cwd=ROOT, check=True
-    )
-    assert 5 < int(done.stdout) <= most
+    ends, num_own, loaded = load(words)
+    assert ends == [0]
+    assert 5 < num_own <= most
+    assert not loaded & HEAVY
+
+
+@pytest.mark.parametrize("command", sorted({*COMMANDS, *front_door.COMMANDS}))
+def test_help_and_a_wrong_option_are_told_before_anything_else_is_loaded(command):
+    """By the front door, as its own module, or both."""
+    ways = [f"compare {command}"] * (command in front_door.COMMANDS) + [f"compare.{command}"] * (command in COMMANDS)
+    ends, num_own, loaded = load(f"{ways[0]} --help", f"{ways[-1]} --no-such-option")
+    assert ends == [0, 2]
+    assert 5 < num_own <= 50
+    assert not loaded & (HEAVY | {"numpy", "rich"})
+
+
+PROGRAM = """HloModule step, num_partitions=4
+
+sum {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT add = f32[] add(x, y)
+}
+
+ENTRY main {
+  p = f32[128]{0} parameter(0)
+  ROOT r = f32[128] all-reduce(p), channel_id=1, replica_groups={{0,1},{2,3}}, use_global_device_ids=true, to_apply=sum
+}
+"""
+
+
+@pytest.mark.parametrize(("command", "names", "most"), [("compare.hlo", "a", 90), ("compare.diff", "ab", 160)])
+def test_compiled_text_is_read_without_runs_and_without_profiles(command, names, most, tmp_path):
+    for name in names:
+        (tmp_path / f"{name}.hlo").write_text(PROGRAM)
+    ends, num_own, loaded = load(" ".join([command, *(f"{tmp_path / name}.hlo" for name in names)]))
+    assert ends == [0]
+    assert 5 < num_own <= most
+    assert not loaded & {*HEAVY, "compare.run.folder.load_run", "compare.profile", "compare.schedule.schedule"}
 
 
 def test_one_word_names_at_most_three_files_or_classes():

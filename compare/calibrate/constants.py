@@ -10,7 +10,7 @@ import pandas as pd
 from compare.calibrate.fit import Estimate, Fit, Terms, fit_terms
 from compare.calibrate.windows import ESTIMATED, WORK
 from compare.energy.coefficients import COMPONENTS, JOULES
-from compare.timeline.timeline import WORK_COLUMNS
+from compare.timeline.columns import WORK_COLUMNS
 from meshes.devices.chip_file import SCHEMA
 from meshes.devices.generations import GENERATIONS
 

@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 
 from compare.render.units import count_text
+from compare.timeline.columns import WORK_COLUMNS
 from compare.timeline.errors import TimingError, name_file
-from compare.timeline.timeline import WORK_COLUMNS
 from meshes.process.one_line import quote
 
 NETWORK_STEPS = ("collectives", "hops", "link_bytes", "dcn_transfers")

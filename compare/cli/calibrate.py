@@ -2,20 +2,24 @@
 
 import argparse
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from compare.calibrate.benchmarks import measure_device
-from compare.calibrate.print_calibration import list_lines
-from compare.calibrate.result import Calibration, Provenance, calibrate, digest, format_toml, to_json
-from compare.calibrate.windows import Windows, read_windows, write_windows
 from compare.cli.options.calibrate_request import parse_request
 from meshes.devices.generations import GENERATIONS
 from meshes.process.command_line import print_json
 from meshes.process.one_line import LOG
 
+if TYPE_CHECKING:
+    from compare.calibrate.result import Calibration
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the constants, and write them; 1 where some could not be told apart."""
     request = parse_request(argv)
+
+    from compare.calibrate.print_calibration import list_lines
+    from compare.calibrate.result import format_toml, to_json
+
     calibration = _calibrate_windows(request) if request.windows else _calibrate_device(request)
     request.out.write_text(format_toml(calibration), encoding="utf-8")
     if request.json:
@@ -25,7 +29,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return int(any(part.fit.collinear for _, part, _ in calibration.parts))
 
 
-def _calibrate_windows(request: argparse.Namespace) -> Calibration:
+def _calibrate_windows(request: argparse.Namespace) -> "Calibration":
+    from compare.calibrate.result import Provenance, calibrate, digest
+    from compare.calibrate.windows import read_windows
+
     chip = GENERATIONS.get(request.generation)
     windows = read_windows(request.windows, devices_per_chip=chip.devices if chip else 1)
     return calibrate(
@@ -42,7 +49,11 @@ def _calibrate_windows(request: argparse.Namespace) -> Calibration:
     )
 
 
-def _calibrate_device(request: argparse.Namespace) -> Calibration:
+def _calibrate_device(request: argparse.Namespace) -> "Calibration":
+    from compare.calibrate.benchmarks import measure_device
+    from compare.calibrate.result import Provenance, calibrate, digest
+    from compare.calibrate.windows import Windows, write_windows
+
     measured = measure_device(
         request.platform,
         kinds=request.kinds,

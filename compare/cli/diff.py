@@ -4,13 +4,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from compare.cli.options.axes_options import add_axes, axes_of, hint_axes
-from compare.diff import request
 from compare.diff.profiles.parts import HELP
-from compare.diff.result import ProgramsDiff, RunsDiff
-from meshes.process import atomic_files
 from meshes.process.command_line import command_parser, print_json
+
+if TYPE_CHECKING:
+    from compare.diff.result import ProgramsDiff, RunsDiff
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,25 +41,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--fail-if", metavar="EXPR", action="append", default=[], help=HELP)
     parser.add_argument("--html", metavar="FILE", type=Path, help="also write an HTML page")
     options = parser.parse_args(argv)
-    diff: ProgramsDiff | RunsDiff
+
+    from compare.diff import kinds
+
     a, b = Path(options.a), Path(options.b)
-    kind = request.kind_of(a, b)
-    if kind == request.PROFILES:
+    kind = kinds.kind_of(a, b)
+    if kind == kinds.PROFILES:
         if options.topology or options.html:
             parser.error("--topology and --html apply to programs and runs, not to profiles")
         return _diff_profiles(options)
     if options.fail_if:
         parser.error("--fail-if applies to profiles; compare.run has one of its own")
-    if kind == request.PROGRAMS:
-        diff = request.diff_programs(
+    diff: ProgramsDiff | RunsDiff
+    if kind == kinds.PROGRAMS:
+        from compare.diff.diff_programs import diff_programs
+
+        diff = diff_programs(
             options.a, options.b, axes=axes_of(options), topology=options.topology, no_cache=options.no_cache
         )
     elif options.mesh or options.axes or options.topology:
         parser.error("run folders record their mesh; --axes, --mesh and --topology apply to programs only")
     else:
-        diff = request.diff_runs(a, b) if kind == request.RUNS else request.diff_cells(a, b)
+        from compare.diff.diff_runs import diff_cells, diff_runs
+
+        diff = diff_runs(a, b) if kind == kinds.RUNS else diff_cells(a, b)
     if options.html:
         from compare.diff.print_diff import page
+        from meshes.process import atomic_files
 
         atomic_files.write_text(options.html, page(diff))
     if options.json:
@@ -67,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from compare.diff.print_diff import print_diff
 
         print_diff(diff)
-    if kind == request.PROGRAMS and "axes" in diff:
+    if kind == kinds.PROGRAMS and "axes" in diff:
         hint_axes(options, [row["axes"] for side in (diff["a"], diff["b"]) for row in side["by_kind"]])
     return 0 if diff["same"] else 1
 

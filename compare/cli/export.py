@@ -4,10 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compare.cli.options.program_words import add_program_words
-from compare.export.export_run import export_run
 from compare.export.targets import TARGETS
-from compare.report.programs import list_failures
-from compare.run.folder.load_run import read_run
 from meshes.process.command_line import command_parser, print_json
 from meshes.process.one_line import complain_of, plain
 
@@ -31,6 +28,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     write = target.write_with_facts if options.facts else target.write
     if write is None:
         parser.error(f"--facts belongs to --to chakra, not to {options.to}")
+
+    from compare.export.export_run import export_run
+    from compare.report.programs import list_failures
+    from compare.run.folder.load_run import read_run
+
     run = read_run(options.run)
     words = {"arm": options.arm, "phase": options.phase, "cell": options.cell}
     names = export_run(run, options.out, write=write, to=options.to, platforms=target.platforms, words=words)

@@ -4,11 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compare.cli.options.program_words import add_program_words
-from compare.history.lineage_query import query_run, query_saved
-from compare.report.build import DEFAULT_CELL
-from compare.report.programs import list_failures
-from compare.run.folder.load_run import judge_run, read_run
-from compare.user_program.saved_program import is_saved
 from meshes.process.command_line import command_parser, print_json
 from meshes.process.one_line import complain_of
 
@@ -30,10 +25,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_program_words(parser, default="the default one")
     parser.add_argument("--json", action="store_true", help="print JSON, with full lines of HLO")
     options = parser.parse_args(argv)
+
+    from compare.history.lineage_query import query_run, query_saved
+    from compare.user_program.saved_program import is_saved
+
     failures: tuple[str, ...] = ()
     if is_saved(options.run):
         histories = query_saved(options.run, name=options.name)
     else:
+        from compare.report.build import DEFAULT_CELL
+        from compare.report.programs import list_failures
+        from compare.run.folder.load_run import judge_run, read_run
+
         run = judge_run(read_run(options.run))
         chosen = {result.key for result in run.run.select((options.arm, options.phase, options.cell or DEFAULT_CELL))}
         failures = list_failures(program.result for program in run.programs if program.result.key in chosen)

@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     topology = options.topology or (options.mesh or "").partition("@")[2]
     times = {}
     if options.time:
-        from compare.user_program.run_programs import time_step
+        from compare.user_program.reading_time import time_step
 
         times = {reading.name: time_step(reading, topology=topology) for reading in readings}
     if options.json:

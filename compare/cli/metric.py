@@ -6,7 +6,6 @@ from pathlib import Path
 
 from compare.cli.options.axes_options import add_axes, axes_of
 from compare.cli.options.program_words import add_program_words
-from compare.hlo.text.files import read_file
 from compare.metric.catalog import METRICS, find_metric
 from compare.metric.errors import MetricError
 from meshes.process.command_line import command_parser, print_json, whole_number
@@ -39,6 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     metrics = list(METRICS.values()) if options.metric == ALL else [find_metric(options.metric)]
     likely = {"ttft": "prefill", "tpot": "decode"}.get(metrics[0].name, "") if len(metrics) == 1 else ""
     from compare.hlo.proto.program import write_hlo_text
+    from compare.hlo.text.files import read_file
     from compare.metric.subject import Request, read_subject
     from compare.report.model.codec import copy_fields
 

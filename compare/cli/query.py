@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from functools import partial
 
 from compare.cli.options.query_request import parse_question
-from compare.query.engine import answer_question, save_tables, write_rows
-from compare.query.show import describe_tables, print_csv_rows, print_json_rows, print_rows, print_tables
 from meshes.process.command_line import print_json
 
 
@@ -13,14 +11,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print the answer, or write it; without a question print what can be asked."""
     question = parse_question(argv)
     if question.save:
+        from compare.query.engine import save_tables
+
         print(*save_tables(question.runs, question.save), sep="\n")
         return 0
+
+    from compare.query.show import describe_tables, print_csv_rows, print_json_rows, print_rows, print_tables
+
     if not question.sql:
         if question.form == "json":
             print_json(describe_tables(question.runs))
         else:
             print_tables(question.runs)
         return 0
+
+    from compare.query.engine import answer_question, write_rows
+
     answer = partial(
         answer_question, question.runs, question.sql, allow_files=question.allow_files, seconds=question.timeout
     )

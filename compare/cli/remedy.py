@@ -6,9 +6,6 @@ from collections.abc import Sequence
 
 from compare.cli.options.case_options import listing
 from compare.cli.options.remedy_request import read_request, remedy_parser
-from compare.run import cache
-from compare.run.folder.run_folder import REMEDIES
-from meshes.process import atomic_files
 from meshes.process.command_line import print_json
 
 
@@ -20,6 +17,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     arms, case = read_request(options)
     from compare.remedy.report import find_remedies
+    from compare.run import cache
+    from compare.run.folder.run_folder import REMEDIES
+    from meshes.process import atomic_files
 
     with cache.open_cache(bypass=options.no_cache) as kept:
         result = find_remedies(case, arms=arms, cache=kept, most=options.max_compiles, timeout_s=options.timeout)

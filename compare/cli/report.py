@@ -5,9 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from compare.cli.options.chip_option import add_chip
-from compare.run.folder import replace_folder, run_folder
-from compare.run.folder.chip import copy_chip
-from compare.run.folder.load_run import is_complete, is_judged, read_run
 from meshes.process.command_line import command_parser
 
 
@@ -24,6 +21,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--details", action="store_true", help="print all tables (default: a summary)")
     parser.add_argument("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
     options = parser.parse_args(argv)
+
+    from compare.run.folder import replace_folder, run_folder
+    from compare.run.folder.chip import copy_chip
+    from compare.run.folder.load_run import is_complete, is_judged, read_run
+
     target = options.out or options.run
     run = read_run(options.run)
     with replace_folder.open_replacement(target) as scratch:

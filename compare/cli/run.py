@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from compare.cli.options.case_options import listing, read_case
 from compare.cli.options.run_options import read_programs, run_parser
-from compare.report import fail_if
 from meshes.process.one_line import complain
 
 
@@ -14,6 +13,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "list" in options:
         print(listing(options.list))
         return 0
+    from compare.report import fail_if
+
     programs = read_programs(options)
     case = read_case(options)
     conditions = [fail_if.read_condition(text, arms=programs.arms, phases=case.phases) for text in options.fail_if]

@@ -6,10 +6,6 @@ from pathlib import Path
 
 from compare.cli.options.case_options import listing
 from compare.cli.options.sweep_request import combinations, sweep_parser
-from compare.run.arms import parse_arms, parse_controls, parse_options, parse_witnesses
-from compare.sweep import progress, sweep
-from compare.sweep.engines.engines import ENGINES
-from compare.sweep.sweep_report import build_summary, earlier_rows, is_complete
 from meshes.process.command_line import print_json
 
 
@@ -19,6 +15,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "list" in options:
         print(listing(options.list))
         return 0
+
+    from compare.run.arms import parse_arms, parse_controls, parse_options, parse_witnesses
+    from compare.sweep import progress, sweep
+    from compare.sweep.engines.engines import ENGINES
+    from compare.sweep.sweep_report import build_summary, earlier_rows, is_complete
+
     arms = [item.name for item in parse_arms(options.arm)]
     cases = combinations(options)
     out = options.out if "out" in options else Path("sweeps") / sweep.name_sweep(cases, arms=arms)

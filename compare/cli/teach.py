@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from compare.gallery.lessons import LESSONS, find_lesson
-from compare.run import cache
 from meshes.process.command_line import command_parser, print_json
 from meshes.process.one_line import LOG, complain
 
@@ -37,8 +35,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print_names()
         return 0
+    from compare.gallery.lessons import LESSONS, find_lesson
+
     lessons = find_lesson(options.pattern) if options.pattern else LESSONS
     from compare.gallery.compile_lessons import build_each
+    from compare.run import cache
 
     programs = [(lesson, program) for lesson in lessons for program in lesson.programs]
     with cache.open_cache(bypass=options.no_cache) as user_cache:

@@ -5,8 +5,6 @@ from pathlib import Path
 
 from compare.cli.options.axes_options import add_axes, axes_of, hint_axes
 from compare.cli.options.contract_options import add_contract, contract_of, judge_program_of
-from compare.hlo.proto.program import prepare, write_hlo_text
-from compare.hlo.text.files import read_file
 from meshes.process.command_line import Parser, name_command, print_json
 
 
@@ -37,6 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"--per-host is at least 1, not {options.per_host}")
     axes, contract = axes_of(options), contract_of(options, parser)
 
+    from compare.hlo.proto.program import prepare, write_hlo_text
+
     if options.profile.endswith(".pb"):
         prepare()  # a profile of a TPU carries its programs: what reads them loads beside the libraries of tables
 
@@ -55,6 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print_measured(files.label, summarize_files(files))
         return 0
 
+    from compare.hlo.text.files import read_file
     from compare.metrics.program_times import list_longest, time_programs
     from compare.metrics.summary import summarize_tracks
     from compare.profile.join.profile import read_profile

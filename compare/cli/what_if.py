@@ -4,9 +4,6 @@ import sys
 from collections.abc import Sequence
 
 from compare.cli.options.what_if_request import parse_what_if
-from compare.simulate.what_if.print_what_if import list_lines
-from compare.simulate.what_if.subjects import load_subjects
-from compare.simulate.what_if.what_if_result import simulate_run, to_json
 from meshes.process.command_line import print_json
 from meshes.process.one_line import complain_of
 
@@ -15,6 +12,11 @@ def main(argv: Sequence[str]) -> int:
     """Print step times, and what is exposed of them.  1: some programs could not be read."""
     request = parse_what_if(argv)
     request.check_out()
+
+    from compare.simulate.what_if.print_what_if import list_lines
+    from compare.simulate.what_if.subjects import load_subjects
+    from compare.simulate.what_if.what_if_result import simulate_run, to_json
+
     subjects, failures = load_subjects(request.run, chip=request.chip)
     results = simulate_run(request, subjects)
     written = []

@@ -22,7 +22,7 @@ import pandas as pd
 
 from compare.energy.coefficients import COMPONENTS, HIGH, LOW, joule_rates
 from compare.timeline.arrays import Floats
-from compare.timeline.timeline import WORK_COLUMNS
+from compare.timeline.columns import WORK_COLUMNS
 from meshes.devices.chip import Chip
 
 CHIP_S = "chip_s"

@@ -20,7 +20,8 @@ from compare.metrics.work import Peaks
 from compare.report.model.energy import EnergyDifference, EnergyModel, StepEnergy
 from compare.report.model.timing import Side, Timing
 from compare.timeline.arrays import Floats, Ints
-from compare.timeline.timeline import COMMUNICATION, COMPUTE, WORK_COLUMNS, Timeline
+from compare.timeline.columns import WORK_COLUMNS
+from compare.timeline.timeline import COMMUNICATION, COMPUTE, Timeline
 from meshes.devices.chip import Chip
 
 REST = "rest"

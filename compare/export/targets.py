@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from compare.export.ccl_bench import directory
-from compare.export.chakra import chakra_folder
-from compare.export.folder.exported_programs import SelectedProgram
-from compare.export.folder.write_folder import ExportFolder
+if TYPE_CHECKING:
+    from compare.export.folder.exported_programs import SelectedProgram
+    from compare.export.folder.write_folder import ExportFolder
 
-Write = Callable[[SelectedProgram, ExportFolder], str]
+Write = Callable[["SelectedProgram", "ExportFolder"], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +23,28 @@ class Target:
     """Whose programs it takes."""
 
 
+def _write_ccl_bench(program: "SelectedProgram", export: "ExportFolder") -> str:
+    from compare.export.ccl_bench.directory import write
+
+    return write(program, export)
+
+
+def _write_chakra(program: "SelectedProgram", export: "ExportFolder") -> str:
+    from compare.export.chakra.chakra_folder import write
+
+    return write(program, export)
+
+
+def _write_chakra_with_facts(program: "SelectedProgram", export: "ExportFolder") -> str:
+    from compare.export.chakra.chakra_folder import write_with_facts
+
+    return write_with_facts(program, export)
+
+
 TARGETS: Mapping[str, Target] = MappingProxyType(
     {
-        "ccl-bench": Target(write=directory.write, platforms=("tpu", "cpu")),
-        "chakra": Target(
-            write=chakra_folder.write, write_with_facts=chakra_folder.write_with_facts, platforms=("tpu",)
-        ),
+        "ccl-bench": Target(write=_write_ccl_bench, platforms=("tpu", "cpu")),
+        "chakra": Target(write=_write_chakra, write_with_facts=_write_chakra_with_facts, platforms=("tpu",)),
     }
 )
+"""What writes is loaded when it does: a command line is read without it."""

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
@@ -12,8 +13,10 @@ from compare.passes.lineage import Event, Track, add_origins, trace_archive
 from compare.report.build import DEFAULT_CELL
 from compare.report.programs import JudgedProgram
 from compare.run.errors import WorkError
-from compare.run.folder.load_run import JudgedRun
 from compare.user_program.saved_program import read_saved
+
+if TYPE_CHECKING:
+    from compare.run.folder.load_run import JudgedRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +63,7 @@ def query_saved(folder: Path, *, name: str = "") -> list[History]:
     return histories
 
 
-def query_run(run: JudgedRun, *, name: str = "", arm: str = "", phase: str = "", cell: str = "") -> list[History]:
+def query_run(run: "JudgedRun", *, name: str = "", arm: str = "", phase: str = "", cell: str = "") -> list[History]:
     """The histories of this name, or all, in the order of the run, of the programs that the other arguments select.
 
     Where none bears the name, those whose names begin with it.

@@ -8,7 +8,8 @@ import numpy as np
 
 from compare.report.model.timing import ScopeWork, StepWork, Times
 from compare.timeline.arrays import Floats, Ints, Mask
-from compare.timeline.timeline import COMPUTE, UNKNOWN, WORK_COLUMNS
+from compare.timeline.columns import WORK_COLUMNS
+from compare.timeline.timeline import COMPUTE, UNKNOWN
 from compare.timeline.tracks.numbers import Number, to_number, to_ratio
 from compare.timeline.tracks.tracks import DeviceTracks
 

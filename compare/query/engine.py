@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from compare.query.defaults import MOST_SECONDS
 from compare.query.errors import QueryError
 from compare.query.named_queries import read_query
 from compare.query.saved import (
@@ -41,8 +42,6 @@ _SETTINGS = {
     "max_temp_directory_size": "'16GiB'",
 }
 """Nothing is fetched from a network, no variable of Python is taken for a table, and memory and disk have an end."""
-MOST_SECONDS = 600
-"""Of an answer, unless it is told otherwise."""
 
 
 def query_runs(query: str, *folders: str | Path, allow_files: Sequence[Path] = ()) -> "DuckDBPyRelation":

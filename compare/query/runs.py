@@ -21,9 +21,6 @@ from meshes.process.errors import MeshError
 
 Fact = str | int | float | bool | None
 
-DEFAULT_FOLDER = Path("runs")
-"""Where `compare.run` writes, and what is read where no folder is named."""
-
 CASE_COLUMNS = {
     "run": "VARCHAR",
     "model": "VARCHAR",

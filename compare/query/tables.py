@@ -10,8 +10,8 @@ from importlib.resources import files
 from types import MappingProxyType
 
 from compare.query.runs import RUN_COLUMNS
-from compare.render import tables
-from compare.render.time import tables as time_tables
+from compare.render import table_columns
+from compare.render.time import timeline_columns
 from compare.report.model.codec import hinted_fields, plain_options
 from compare.report.model.findings import Attribution
 from compare.report.model.timing import (
@@ -27,16 +27,16 @@ from compare.report.model.timing import (
     Tick,
     Volume,
 )
-from compare.timeline.timeline import STEP_COLUMNS
+from compare.timeline.columns import STEP_COLUMNS
 
 Columns = Mapping[str, str]
 """Names, and DuckDB's types."""
 
 _TYPES = {
-    tables.TEXT: "VARCHAR",
-    tables.WHOLE: "BIGINT",
-    tables.NUMBER: "DOUBLE",
-    tables.TRUTH: "BOOLEAN",
+    table_columns.TEXT: "VARCHAR",
+    table_columns.WHOLE: "BIGINT",
+    table_columns.NUMBER: "DOUBLE",
+    table_columns.TRUTH: "BOOLEAN",
     "category": "VARCHAR",
     "int32": "INTEGER",
     "float64": "DOUBLE",
@@ -140,17 +140,17 @@ def _leaf_type(hint: object) -> str:
 
 TABLES: Mapping[str, Table] = {
     "runs": Table(says="a run folder", columns=RUN_COLUMNS),
-    "totals": _parquet("a compiled program: its bytes by verdict, and its modelled energy", tables.TOTALS),
-    "collectives": _parquet("a collective of a compiled program, in program order", tables.COLLECTIVES),
-    "inherent": _parquet("a collective that the plan requires", tables.INHERENT),
-    "differences": _parquet("bytes that a framework has beyond the others", tables.DIFFERENCES),
+    "totals": _parquet("a compiled program: its bytes by verdict, and its modelled energy", table_columns.TOTALS),
+    "collectives": _parquet("a collective of a compiled program, in program order", table_columns.COLLECTIVES),
+    "inherent": _parquet("a collective that the plan requires", table_columns.INHERENT),
+    "differences": _parquet("bytes that a framework has beyond the others", table_columns.DIFFERENCES),
     "attribution": _report("bytes beyond the plan, and which control removes them", Attribution, "attribution"),
-    "times": _parquet("a program's mean step, whole or one part of it (split_by, part)", time_tables.TIMES),
+    "times": _parquet("a program's mean step, whole or one part of it (split_by, part)", timeline_columns.TIMES),
     "operations": _report("one of the ten longest operations of a step", Operation, "timing.operations"),
     "collective_times": _report("a collective's time in a step", CollectiveTimes, "timing.collectives"),
-    "messages": _parquet("messages of one kind and shape", time_tables.LISTS["messages"]),
-    "matrix": _parquet("what one device sends to another in a step", time_tables.LISTS["matrix"]),
-    "intervals": _parquet("intervals from traffic of some axes to the next", time_tables.LISTS["intervals"]),
+    "messages": _parquet("messages of one kind and shape", timeline_columns.LISTS["messages"]),
+    "matrix": _parquet("what one device sends to another in a step", timeline_columns.LISTS["matrix"]),
+    "intervals": _parquet("intervals from traffic of some axes to the next", timeline_columns.LISTS["intervals"]),
     "interval_quantiles": _report("the same, with 41 quantiles of their distribution", Gaps, "timing.intervals"),
     "windows": DerivedTable(
         says="one interval between traffic of different axes, and the bytes that follow it",
@@ -181,6 +181,6 @@ TABLES: Mapping[str, Table] = {
     "device_times": _report("a device's mean step", DeviceTimes, "timing.per_device"),
     "stragglers": _report("how late a device comes to its collectives", Straggler, "timing.stragglers"),
     "steps": _parquet("a step of a device", {**_OF_TIMELINE, **STEP_COLUMNS, "stands_for": "int32"}),
-    "events": _parquet("an execution on a device", {**_OF_TIMELINE, **time_tables.EVENTS}),
+    "events": _parquet("an execution on a device", {**_OF_TIMELINE, **timeline_columns.EVENTS}),
 }
 """By name; docs/metrics.md defines the times and docs/definitions.md the bytes."""

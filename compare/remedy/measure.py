@@ -24,7 +24,7 @@ from compare.report.model.about import About
 from compare.report.programs import JudgedProgram, ProgramResult, judge_program
 from compare.report.rows import collective_row, sum_totals
 from compare.run import scheduler
-from compare.run.arms import ARMS, DEFAULT, Arm, Cell
+from compare.run.arms import ARMS, DEFAULT, TIMEOUT_S, Arm, Cell
 from compare.run.cache import Cache
 from compare.run.folder import run_folder
 from compare.run.results import Event, Outcome
@@ -99,7 +99,7 @@ class Measurer:
         cache: Cache,
         notify: Callable[[Event], None],
         most: int,
-        timeout_s: float = scheduler.TIMEOUT_S,
+        timeout_s: float = TIMEOUT_S,
     ):
         self.case, self.cache, self.notify, self.most, self.timeout_s = case, cache, notify, most, timeout_s
         self.compiles = 0

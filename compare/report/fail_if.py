@@ -40,7 +40,6 @@ _WORDS = re.compile(
     r"\s*(?P<name>[^\s<>=!]+)\s*(?P<test>>=|<=|==|!=|>|<)\s*(?P<limit>[^\s<>=!]+?)\s*(?P<unit>[kMGT]?B)?\s*"
 )
 DEFAULT_CELL = "tpu"
-HELP = "exit 1 if this holds for any program, e.g. framework_induced>0 or 'torchxla.decode.induced > 1 MB'; repeatable"
 SHAPE = "write [arm.][phase.][cell.]total > number, like framework_induced>0 or torchxla.decode.induced > 1 MB"
 
 

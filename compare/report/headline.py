@@ -9,7 +9,8 @@ from compare.report.model.findings import Difference, HeadlineRow
 from compare.report.model.program import ArmPrograms, ProgramReport, Totals
 from compare.report.model.report import PhaseReport, Report
 from compare.report.programs import GOOD
-from compare.report.witnesses import WITNESSES, shared_bytes
+from compare.report.witness_bytes import shared_bytes
+from compare.report.witnesses import WITNESSES
 from meshes.case import Case
 
 _PLACES = {

@@ -84,6 +84,9 @@ class Cell:
         )
 
 
+TIMEOUT_S = 1800.0
+"""Of each step of a cell, unless it is told otherwise."""
+
 REWRITTEN = ("lower", "rewrite", "compile")
 """The steps of a program that is lowered as by default, and translated for another partitioner before the compile."""
 

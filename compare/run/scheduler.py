@@ -10,7 +10,7 @@ from pathlib import Path
 from compare.report.programs import NOT_OFFERED, REFUSED
 from compare.report.witnesses import WITNESSES
 from compare.run import tasks
-from compare.run.arms import DEFAULT_CONTROLS, Arm, Cell
+from compare.run.arms import DEFAULT_CONTROLS, TIMEOUT_S, Arm, Cell
 from compare.run.cache import VARIABLE, Cache
 from compare.run.errors import WorkError
 from compare.run.processes import Command, Pool, ProcessEnd, read_tail
@@ -19,7 +19,6 @@ from compare.run.tasks import Task
 from meshes.assignment import assign_chips
 from meshes.case import Case
 
-TIMEOUT_S = 1800.0
 FULL_BYTES = 1_000_000
 """With less free space than this the disk counts as full."""
 REQUEST, STDERR, PROCESS = "request.json", "stderr", "process.json"

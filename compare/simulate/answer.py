@@ -2,24 +2,12 @@
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from compare.network.astra_sim import replay
-from compare.network.engine.pairs import time_messages
-from compare.network.machines.collective import Collective, Message
-from compare.network.machines.machine import Machine
-from compare.network.native import times
+from compare.simulate.request import Request
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """A machine, and either a collective or messages on it."""
-
-    machine: Machine
-    collective: Collective | None
-    messages: tuple[Message, ...]
-    as_astra_sim: bool
-    aware: bool
-    json: bool
+if TYPE_CHECKING:
+    from compare.network.native.times import Pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +19,7 @@ class Answer:
     """Cycles of 1 ns, or ns."""
     arrivals: tuple[float, ...] = ()
     """Of messages."""
-    passes: tuple[tuple[int, tuple[times.Pass, ...]], ...] = ()
+    passes: "tuple[tuple[int, tuple[Pass, ...]], ...]" = ()
     """Of a collective in our own model, as they are played: (chunks, their passes), once for all chunks that go through
     the dims in one order; the dims are the machine's."""
     launch_ns: float = 0.0
@@ -66,13 +54,20 @@ def answer_request(request: Request) -> Answer:
     """Raises `TimingError` where the rules asked for have no such collective."""
     machine, collective = request.machine, request.collective
     if request.as_astra_sim:
+        from compare.network.astra_sim import replay
+
         if collective is None:
             ticks = replay.time_messages(machine, request.messages, aware=request.aware)
             return Answer(as_astra_sim=True, total=max(ticks), arrivals=ticks)
         return Answer(as_astra_sim=True, total=max(replay.count_cycles(machine, collective, aware=request.aware)))
     if collective is None:
+        from compare.network.engine.pairs import time_messages
+
         arrivals = tuple(time_messages(machine, request.messages))
         return Answer(as_astra_sim=False, total=max(arrivals), arrivals=arrivals)
+
+    from compare.network.native import times
+
     total = times.time_collective(machine, collective)
     dims = machine.list_dims(collective.group)
     alike = Counter(tuple(chunk) for chunk in times.list_chunks(machine, collective))

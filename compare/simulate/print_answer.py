@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from compare.network.machines.machine import Machine
 from compare.network.machines.tpu import describe_rings
-from compare.simulate.answer import Answer, Request
+from compare.simulate.answer import Answer
+from compare.simulate.request import Request
 from meshes.process.one_line import log_note
 
 

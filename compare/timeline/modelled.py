@@ -8,17 +8,8 @@ import pandas as pd
 
 from compare.hlo.collective import Collective
 from compare.timeline.arrays import Floats, Ints
-from compare.timeline.timeline import (
-    COMMUNICATION,
-    COMPUTE,
-    CONTAINER,
-    EVENT_COLUMNS,
-    PART,
-    STEP_COLUMNS,
-    WORK_COLUMNS,
-    Timeline,
-    add_overlap,
-)
+from compare.timeline.columns import EVENT_COLUMNS, STEP_COLUMNS, WORK_COLUMNS
+from compare.timeline.timeline import COMMUNICATION, COMPUTE, CONTAINER, PART, Timeline, add_overlap
 
 CORE_LINE, BESIDE_LINE, CPU_LINE = "XLA Ops", "Async XLA Ops", "CPU"
 """Operations of the TensorCore, asynchronous ones (both as in a TPU's own profile), and the CPU's, which no sum has."""

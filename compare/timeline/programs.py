@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pandas as pd
 
+from compare.timeline.columns import STEP_COLUMNS
 from compare.timeline.errors import TimingError
-from compare.timeline.timeline import STEP_COLUMNS, Timeline, add_overlap
+from compare.timeline.timeline import Timeline, add_overlap
 
 EXECUTED = "nothing marks steps: each execution of"
 OUTSIDE = "begin outside all steps, and count in none"

@@ -1,4 +1,4 @@
-"""The compiled programs of a run folder, and the modelled step of any compiled program."""
+"""The compiled programs of a run folder."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,11 +9,8 @@ from compare.report.programs import JudgedProgram, judge_programs
 from compare.run.errors import WorkError
 from compare.run.folder.load_run import read_run
 from compare.run.folder.replace_folder import CASE
-from compare.run.folder.timelines import build_timelines
-from compare.schedule.hardware import Hardware
 from compare.user_program.program_mesh import format_axes
 from compare.user_program.readings import Reading
-from compare.user_program.step_time import StepTime, describe_step, model_program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,24 +48,3 @@ def read_run_programs(path: Path, *, words: Sequence[str]) -> Iterator[RunReadin
         asked = "/".join(word or "*" for word in wanted)
         known = ", ".join("/".join(result.key) for result in run.results if result.hlo is not None)
         raise WorkError(f"{folder} has no program {asked} that was compiled; it has {known or 'none'}")
-
-
-def time_step(reading: Reading, *, topology: str = "") -> StepTime:
-    """The modelled step of a program; of one of a run, what its report says.
-
-    topology: what it was compiled for, where that is not recorded.  Raises `ValueError`, one line, where it cannot be
-    modelled.
-    """
-    if topology and reading.topology and topology != reading.topology:
-        raise WorkError(f"the program was compiled for {reading.topology}, not for {topology}")
-    if not isinstance(reading, RunReading):
-        return model_program(
-            reading.module, reading.rows, topology=topology or reading.topology, axes=reading.axes, names=reading.names
-        )
-    times, key = build_timelines([reading.program], folder=reading.folder), reading.program.result.key
-    if key not in times.by_key:
-        raise WorkError(f"{'/'.join(key)} has no timeline: {times.errors.get(key, 'its program cannot be read')}")
-    hardware = Hardware.of(times.chip or reading.program.case.topology.generation)
-    return describe_step(
-        times.by_key[key], reading.module, reading.rows, hardware=hardware, axes=reading.axes, names=reading.names
-    )

@@ -4,9 +4,6 @@ import argparse
 import sys
 from collections.abc import Iterable, Mapping
 
-from compare.hlo.devices.axes import read_axes
-from meshes.mesh_argument import read_mesh
-
 
 def add_axes(parser: argparse.ArgumentParser) -> None:
     """Add the options for the axes of a user's program."""
@@ -19,7 +16,11 @@ def add_axes(parser: argparse.ArgumentParser) -> None:
 def axes_of(options: argparse.Namespace) -> Mapping[str, int]:
     """The axes from the options of `add_axes`, outermost first; empty: axes read `?`."""
     if not options.mesh:
+        from compare.hlo.devices.axes import read_axes
+
         return read_axes(options.axes)
+    from meshes.mesh_argument import read_mesh
+
     mesh = read_mesh(options.mesh).mesh
     return mesh.split_axes or mesh.axes
 

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from compare.calibrate.benchmarks import KINDS, SIZES
+from compare.calibrate.timed_programs import KINDS, SIZES
 from meshes.devices.generations import GENERATIONS
 from meshes.process.command_line import Parser, command_parser, whole_number
 from meshes.process.one_line import quote

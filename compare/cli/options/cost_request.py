@@ -15,9 +15,8 @@ from compare.network.machines.collective import Collective, Message
 from compare.network.machines.machine import KINDS, LOCAL_BW_AWARE, MULTI, RING, Algorithm, Algorithms, Dim, Machine
 from compare.network.machines.machine_file import find_machine
 from compare.network.machines.words import choose_algorithm, parse_kind
-from compare.run.folder.chip import read_chip_of
-from compare.simulate.answer import Request
 from compare.simulate.print_answer import note_rings
+from compare.simulate.request import Request
 from compare.timeline.errors import TimingError, name_place
 from meshes.devices.chip import Chip
 from meshes.devices.generations import generation
@@ -185,6 +184,8 @@ def _machine(options: argparse.Namespace, parser: Parser, *, as_astra_sim: bool)
 
 def _read_chip(path: Path, machine: str) -> Chip:
     """A user's chips, of the generation that the machine names: `v6e:2x4`, or `chip = "v6e"` in its file."""
+    from compare.run.folder.chip import read_chip_of
+
     if not machine.endswith(".toml"):
         return read_chip_of(path, Topology.parse(machine).generation)
     name = read_toml(Path(machine)).get("chip")

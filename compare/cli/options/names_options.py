@@ -2,11 +2,10 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from compare.hlo.text.errors import HloError
-from compare.hlo.text.metadata import SourceNames
-from meshes.process.documents import read_json
-from meshes.process.errors import MeshError
+if TYPE_CHECKING:
+    from compare.hlo.text.metadata import SourceNames
 
 
 def add_names(parser: argparse.ArgumentParser) -> None:
@@ -23,8 +22,13 @@ def add_names(parser: argparse.ArgumentParser) -> None:
     add("--owns", metavar="PART[,PART]", help=owns)
 
 
-def names_of(options: argparse.Namespace) -> SourceNames:
+def names_of(options: argparse.Namespace) -> "SourceNames":
     """The names from the options of `add_names`.  Raises `HloError`, one line, for an invalid map or path."""
+    from compare.hlo.text.errors import HloError
+    from compare.hlo.text.metadata import SourceNames
+    from meshes.process.documents import read_json
+    from meshes.process.errors import MeshError
+
     owns = [] if options.owns is None else [part.strip() for part in options.owns.split(",")]
     if options.scopes is None:
         return SourceNames.of(owns=owns)

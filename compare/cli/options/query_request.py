@@ -4,11 +4,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from compare.query.engine import MOST_SECONDS
+from compare.query.defaults import DEFAULT_FOLDER, MOST_SECONDS
 from compare.query.errors import QueryError
 from compare.query.named_queries import list_queries, read_query
-from compare.query.runs import DEFAULT_FOLDER
-from compare.query.saved import RUNS, SavedTables, Source, read_source
 from meshes.process.command_line import command_parser, whole_number
 
 SUFFIXES = (".parquet", ".csv")
@@ -63,11 +61,14 @@ def parse_question(argv: Sequence[str] | None) -> argparse.Namespace:
         parser.error("--out is given, and no query; write SQL, --name or --file")
     if sql and not folders and not DEFAULT_FOLDER.is_dir():
         parser.error(f"no run folder is given, and there is no {DEFAULT_FOLDER}/ here")
+    from compare.query.destinations import check_out, check_save
+    from compare.query.saved import read_source
+
     runs = read_source(folders or [DEFAULT_FOLDER]) if sql or folders or request.save else []
     if request.out:
-        _check_out(request.out, runs)
+        check_out(request.out, runs)
     if request.save:
-        _check_save(request.save, runs)
+        check_save(request.save, runs)
     request.runs, request.sql = runs, sql
     request.form = "json" if request.json else "csv" if request.csv else "table"
     return request
@@ -102,25 +103,3 @@ def _out(word: str) -> Path:
     if path.suffix not in SUFFIXES:
         raise argparse.ArgumentTypeError(f"{word!r} is neither .parquet nor .csv; write a name like answer.csv")
     return path
-
-
-def _check_save(folder: Path, runs: Source) -> None:
-    """Saved tables are written into an empty folder, or over saved tables."""
-    if isinstance(runs, SavedTables):
-        raise QueryError(f"{runs.folder} holds saved tables already; they are saved from run folders")
-    if folder.exists() and not (folder / RUNS).is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise QueryError(f"{folder} holds something else; choose an empty folder, or one of saved tables")
-    _check_outside(folder, runs)
-
-
-def _check_out(out: Path, runs: Source) -> None:
-    """A query writes nothing into the runs that it reads."""
-    if not out.parent.is_dir():
-        raise QueryError(f"{out} cannot be written: there is no folder {out.parent}")
-    _check_outside(out, runs)
-
-
-def _check_outside(path: Path, runs: Source) -> None:
-    for run in [runs] if isinstance(runs, SavedTables) else runs:
-        if path.resolve().is_relative_to(run.folder.resolve()):
-            raise QueryError(f"{path} is in the folder {run.folder}, which is only read; choose another")

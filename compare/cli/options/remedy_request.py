@@ -7,7 +7,6 @@ from compare.cli.options.case_options import case_parser, read_case
 from compare.cli.options.work_options import add_frameworks, add_limits
 from compare.run.arms import Arm, parse_arms
 from compare.run.errors import WorkError
-from compare.run.folder.load_run import read_run
 from meshes.case import CHOICES, Case
 from meshes.memory import check_fits
 from meshes.process.command_line import Parser, whole_number
@@ -46,6 +45,15 @@ def read_request(options: argparse.Namespace) -> tuple[list[Arm], Case]:
             f"--style explicit has no remedies: its collectives are all written by hand; use one of {', '.join(STYLES)}"
         )
     check_fits(case)
-    if options.into and (run_case := read_run(options.into).case).at(phases=case.phases, style=case.style) != case:
-        raise WorkError(f"{options.into} is a run of {run_case.name}, but the search is for {case.name}")
+    if options.into:
+        _check_run(options.into, case)
     return arms, case
+
+
+def _check_run(folder: Path, case: Case) -> None:
+    """`WorkError` where a result of this case is not of that run."""
+    from compare.run.folder.load_run import read_run
+
+    run_case = read_run(folder).case
+    if run_case.at(phases=case.phases, style=case.style) != case:
+        raise WorkError(f"{folder} is a run of {run_case.name}, but the search is for {case.name}")

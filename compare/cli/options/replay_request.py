@@ -6,7 +6,7 @@ from pathlib import Path
 from compare.cli.options.chip_option import add_chip
 from compare.cli.options.machine_options import add_machine, add_rules, is_as_astra_sim
 from compare.report.model.codec import copy_fields
-from compare.simulate.graphs.answer import GraphRequest
+from compare.simulate.graphs.graph_request import GraphRequest
 from meshes.process.command_line import command_parser
 
 

@@ -8,11 +8,9 @@ from pathlib import Path
 from compare.cli.options.case_options import case_parser
 from compare.cli.options.chip_option import add_chip
 from compare.cli.options.work_options import add_controls, add_frameworks, add_limits, add_witnesses
-from compare.report import fail_if
 from compare.report.witnesses import WITNESSES
 from compare.run.arms import CONTROLS, EARLIER_LIBTPU, PLATFORMS, Arm, parse_arms, parse_controls, parse_witnesses
 from compare.run.errors import WorkError
-from compare.run.install_libtpu import read_version
 from meshes.process.command_line import Parser
 
 
@@ -41,7 +39,8 @@ def run_parser() -> Parser:
     add_chip(parser, "; the report keeps a copy")
     add("--details", action="store_true", help="print all tables (default: a summary)")
     add("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
-    add("--fail-if", metavar="EXPR", action="append", default=[], help=fail_if.HELP)
+    gate = "exit 1 if this holds for any program, e.g. framework_induced>0 or 'torchxla.decode.induced > 1 MB'"
+    add("--fail-if", metavar="EXPR", action="append", default=[], help=f"{gate}; repeatable")
     return parser
 
 
@@ -70,7 +69,11 @@ def read_programs(options: argparse.Namespace) -> Programs:
     """The programs of the options.  Raises `WorkError` where they are invalid."""
     if options.same_runtime:
         raise WorkError("--same-runtime is gone: --execute cpu runs both programs on JAX's CPU runtime")
-    libtpu = read_version(options.libtpu) if "libtpu" in options else ""
+    libtpu = ""
+    if "libtpu" in options:
+        from compare.run.install_libtpu import read_version
+
+        libtpu = read_version(options.libtpu)
     controls = parse_controls(options.controls)
     arms = {arm.name: arm for arm in parse_arms(options.arm)}
     return Programs(

@@ -8,8 +8,6 @@ from itertools import pairwise
 from math import log2
 from pathlib import Path
 
-import numpy as np
-
 from compare.cli.options.chip_option import add_chip
 from compare.cli.options.machine_options import add_machine
 from compare.cli.options.numbers import digits, number
@@ -129,6 +127,9 @@ def _parse_sweep(words: str, points: int | None) -> Sweep:
     _check_word(match[1])
     if not 0 < low < high <= 1e15:
         raise TimingError(f"--sweep: from a number more than 0 to a larger one, not {low:g} to {high:g}")
+
+    import numpy as np
+
     is_log = match[4] == "log"
     if points is None:
         points = min(round(2 * log2(high / low)) + 1, _MOST_POINTS) if is_log else _POINTS

@@ -3,8 +3,7 @@
 import argparse
 
 from compare.cli.options.numbers import seconds
-from compare.run import scheduler
-from compare.run.arms import ARMS, DEFAULT_CONTROLS
+from compare.run.arms import ARMS, DEFAULT_CONTROLS, TIMEOUT_S
 from meshes.process.command_line import Parser
 
 Group = Parser | argparse._ArgumentGroup
@@ -25,5 +24,5 @@ def add_witnesses(group: Group, says: str) -> None:
 def add_limits(group: Group, no_cache: str = "recompile everything, and write nothing to the cache") -> None:
     """Add --timeout and --no-cache; no_cache: what the latter does."""
     limit = "time limit of each process, in seconds"
-    group.add_argument("--timeout", metavar="S", type=seconds, default=scheduler.TIMEOUT_S, help=limit)
+    group.add_argument("--timeout", metavar="S", type=seconds, default=TIMEOUT_S, help=limit)
     group.add_argument("--no-cache", action="store_true", help=no_cache)

@@ -10,7 +10,8 @@ from compare.report.programs import JudgedProgram, list_unread
 from compare.run.errors import WorkError
 from compare.run.folder.chip import find_chip
 from compare.run.folder.load_run import judge_run, read_run
-from compare.run.folder.timelines import SIMULATION, read_simulation
+from compare.run.folder.replace_folder import SIMULATION
+from compare.run.folder.timelines import read_simulation
 from compare.schedule.hardware import Hardware, times_calibrated_on
 from meshes.devices.chip import Chip
 

@@ -14,8 +14,7 @@ from compare.export.ccl_bench.ccl_trace import write_trace
 from compare.export.folder.errors import ExportError
 from compare.export.folder.exported_programs import SelectedProgram
 from compare.export.folder.write_folder import ExportFolder
-from compare.run.folder.replace_folder import CASE
-from compare.run.folder.run_folder import PROGRAMS
+from compare.run.folder.replace_folder import CASE, PROGRAMS
 
 HOST = "host0"
 PROGRAM = "program"

@@ -1,6 +1,6 @@
 """Simulate a compiled program on a machine: expand it once, then play it on any number of machines."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -12,7 +12,7 @@ from compare.network.engine.game import Played
 from compare.network.engine.graph_layout import Plan as Layout
 from compare.network.engine.play import play
 from compare.network.graph.expand import expand_step, number_ranks
-from compare.network.graph.graph import COMPUTE, Graph, Transfer
+from compare.network.graph.graph import Graph
 from compare.network.graph.repeat import repeat_graph
 from compare.network.machines.changes import machine_table
 from compare.network.machines.machine import Machine
@@ -21,9 +21,7 @@ from compare.network.programs.timeline import show_timeline
 from compare.schedule.compiler_algorithm import Algorithm, read_algorithm
 from compare.schedule.hardware import Hardware
 from compare.schedule.schedule import play_program
-from compare.timeline.arrays import Floats
 from compare.timeline.errors import TimingError
-from compare.timeline.intervals import Union, exposed_shares
 from compare.timeline.timeline import Timeline
 from meshes.mesh_argument import Plan
 
@@ -122,28 +120,3 @@ class Program:
     def timeline(self, simulation: Simulation) -> Timeline:
         """Of the first copy."""
         return show_timeline(self.play(simulation), self.devices, self.rows, label=simulation.label, notes=self.notes)
-
-
-def list_exposed(
-    played: Played, num_ranks: int, key: Callable[[Transfer], str] = lambda transfer: transfer.collective
-) -> dict[str, float]:
-    """By collective, or by what `key` says of a transfer, the ns of a rank's step in which it is exposed; mean over the
-    first so many ranks.
-
-    Time that several collectives expose at once is divided evenly, so that all add up to the exposed time.
-    """
-    members = np.bincount(played.plan.classes.of[:num_ranks], minlength=played.plan.classes.count)
-    transfers = played.plan.graph.transfers
-    total: dict[str, float] = {}
-    for index, weight in enumerate(members.tolist()):
-        if not weight:
-            continue
-        table = played.table(index)
-        computes, communicates = table.ops == COMPUTE, table.transfers >= 0
-        starts, ends = played.starts[index], played.ends[index]
-        busy = Union.of(starts[computes], ends[computes])
-        alone: Floats = exposed_shares(starts[communicates], ends[communicates], busy)
-        for number, ns in zip(table.transfers[communicates].tolist(), alone.tolist(), strict=True):
-            name = key(transfers[number])
-            total[name] = total.get(name, 0.0) + ns * weight / num_ranks
-    return total

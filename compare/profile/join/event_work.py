@@ -21,7 +21,8 @@ from compare.schedule.schedule_program import CollectiveOp, Notes
 from compare.schedule.work.arithmetic import ArithmeticCounts
 from compare.schedule.work.memory import MemoryTraffic, copied_bytes, is_free
 from compare.timeline.arrays import Floats
-from compare.timeline.timeline import COMMUNICATION, OCCUPIED, WORK_COLUMNS, Timeline
+from compare.timeline.columns import WORK_COLUMNS
+from compare.timeline.timeline import COMMUNICATION, OCCUPIED, Timeline
 from meshes.mesh_argument import Plan
 
 _COPIES = ("copy-start", "slice-start")

@@ -29,7 +29,8 @@ from compare.profile.join.operations import (
 )
 from compare.profile.xplane.device_events import DeviceEvents, words_by_code
 from compare.timeline.arrays import Floats, Ints, Mask
-from compare.timeline.timeline import COMMUNICATION, COMPUTE, CONTAINER, COPY, DETAIL_COLUMNS, EVENT_COLUMNS, PART
+from compare.timeline.columns import DETAIL_COLUMNS, EVENT_COLUMNS
+from compare.timeline.timeline import COMMUNICATION, COMPUTE, CONTAINER, COPY, PART
 
 _ROLES = (COMPUTE, COMMUNICATION, CONTAINER, PART, COPY)
 _SIGNS = ("module", "hlo_op", "text", "category", "tf_op")

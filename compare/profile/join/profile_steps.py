@@ -9,8 +9,9 @@ import pandas as pd
 from compare.profile.xplane.device_events import DeviceEvents
 from compare.profile.xplane.xspace import Plane, Space
 from compare.timeline.arrays import Ints
+from compare.timeline.columns import STEP_COLUMNS
 from compare.timeline.programs import EXECUTED
-from compare.timeline.timeline import STEP_COLUMNS, UNKNOWN
+from compare.timeline.timeline import UNKNOWN
 
 _MOST = 0.5
 """Annotations that contain less than this fraction of the operations are not steps."""

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from compare.profile.xplane.device_events import concat_words, words_by_code
 from compare.profile.xplane.xspace import Line
 from compare.timeline.arrays import Floats, Ints, Mask
+from compare.timeline.columns import STEP_COLUMNS
 from compare.timeline.errors import TimingError
-from compare.timeline.timeline import STEP_COLUMNS
 
 NONE = np.iinfo(np.int64).min
 """The value of a missing number."""

@@ -24,7 +24,7 @@ from compare.profile.xplane.device_events import (
 )
 from compare.profile.xplane.xspace import Line, Plane, Space
 from compare.timeline.arrays import Ints, Times
-from compare.timeline.timeline import STEP_COLUMNS
+from compare.timeline.columns import STEP_COLUMNS
 
 _TENSOR_CORE = re.compile(r"/device:TPU:(\d+)$")
 _SPARSE_CORE = re.compile(r"/device:TPU:(\d+) SparseCore\b.*$")

@@ -57,7 +57,7 @@ class DeviceEvents:
     events: pd.DataFrame
     """Columns of RAW."""
     steps: pd.DataFrame | None = None
-    """Columns of `timeline.STEP_COLUMNS`, where the devices mark steps; else `None`."""
+    """Columns of `columns.STEP_COLUMNS`, where the devices mark steps; else `None`."""
     executions: pd.DataFrame | None = None
     """Columns of EXECUTIONS, where the devices mark them."""
     spanning_lines: frozenset[str] = frozenset()

@@ -8,7 +8,8 @@ from compare.report.differences import CauseGroup, GroupKey, group_by_cause
 from compare.report.grouping import group_by
 from compare.report.model.program import ProgramReport
 from compare.report.model.report import PhaseReport, Report
-from compare.report.witnesses import WITNESSES, main_line, shared_bytes
+from compare.report.witness_bytes import main_line, shared_bytes
+from compare.report.witnesses import WITNESSES
 
 HEADING = "Models that other people wrote, held against the same plan"
 MOST_PLACES = 2

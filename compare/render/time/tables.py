@@ -11,14 +11,15 @@ import pyarrow.parquet as pq
 from compare.energy.amounts import event_joules
 from compare.energy.step_energy import list_rates
 from compare.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS
-from compare.render.tables import NUMBER, TEXT, TRUTH, WHOLE, Row, columns_of, frame
+from compare.render.tables import Row, frame
+from compare.render.time.timeline_columns import ALIKE, EVENTS, LISTS, TIMES
 from compare.render.time.timeline_view import ProgramTimeline, shares_by_name
 from compare.render.time.timing_section import timings
 from compare.report.model.codec import encode
 from compare.report.model.report import Report
-from compare.report.model.timing import Gaps, Messages, PairTraffic
 from compare.timeline.arrays import Floats
-from compare.timeline.timeline import COMMUNICATION, DERIVED_COLUMNS, EVENT_COLUMNS, STEP_COLUMNS, WORK_COLUMNS
+from compare.timeline.columns import STEP_COLUMNS, WORK_COLUMNS
+from compare.timeline.timeline import COMMUNICATION
 
 _WORDS = pa.dictionary(pa.int32(), pa.string())
 _TYPES = {"category": _WORDS, "int32": pa.int32(), "int64": pa.int64(), "float64": pa.float64()}
@@ -26,31 +27,6 @@ _WHOSE = ("arm", "phase", "cell", "source")
 
 _SHOWN = (*VERDICTS, UNKNOWN_VERDICT, "")
 """Verdicts of events; "" (no communication) last."""
-
-_ALIKE = {"stands_for": "int32"}
-"""Number of devices that a row represents: a modelled timeline shows identical devices once."""
-
-EVENTS = {**EVENT_COLUMNS, **DERIVED_COLUMNS, "verdict": "category", **_ALIKE, **WORK_COLUMNS, "dynamic_j": "float64"}
-"""dynamic_j: the energy of the event's work on its device, modelled (docs/energy.md); NaN where there is no energy."""
-
-TIMES = {
-    "phase": TEXT, "arm": TEXT, "cell": TEXT, "is_default": TRUTH, "source": TEXT, "label": TEXT, "split_by": TEXT,
-    "part": TEXT, "devices": WHOLE, "steps": WHOLE, "unjoined_events": WHOLE, "executions": NUMBER,
-    "payload_bytes": NUMBER, "step_ns": NUMBER, "compute_ns": NUMBER, "communication_ns": NUMBER,
-    "exposed_ns": NUMBER, "hidden_ns": NUMBER, "wait_ns": NUMBER, "communication_fraction": NUMBER,
-    "overlap": NUMBER,
-}  # fmt: skip
-"""Means per device and step.  split_by: `all axes kind scope verdict device step`; part: its value."""
-
-_PROGRAM = {"phase": TEXT, "arm": TEXT, "cell": TEXT, "source": TEXT}
-
-LISTS = {
-    "intervals": {**_PROGRAM, **columns_of(Gaps)},
-    "matrix": {**_PROGRAM, **columns_of(PairTraffic)},
-    "messages": {**_PROGRAM, **columns_of(Messages)},
-}
-del LISTS["intervals"]["quantiles_ns_json"]
-"""The lists of a timing section, each a table: docs/metrics.md, sections 5, 7 and 10."""
 
 
 def save(report: Report, folder: Path, *, timelines: Sequence[ProgramTimeline]) -> None:
@@ -63,7 +39,7 @@ def save(report: Report, folder: Path, *, timelines: Sequence[ProgramTimeline]) 
     _write(folder / "events.parquet", EVENTS, ((program, _list_events(program, rates)) for program in timelines))
     _write(
         folder / "steps.parquet",
-        {**STEP_COLUMNS, **_ALIKE},
+        {**STEP_COLUMNS, **ALIKE},
         ((program, program.timeline.steps) for program in timelines),
     )
 

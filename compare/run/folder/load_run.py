@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from compare.hlo.text.files import decompress, read_bytes
 from compare.passes import archive
@@ -15,14 +16,15 @@ from compare.report.programs import DAMAGED, GOOD, MISSING, REFUSED, JudgedProgr
 from compare.report.witnesses import WITNESSES
 from compare.run.arms import ARMS, MEASURED
 from compare.run.errors import WorkError
-from compare.run.folder.replace_folder import CASE
-from compare.run.folder.run_folder import PROGRAMS
-from compare.run.folder.timelines import Timelines, build_timelines
+from compare.run.folder.replace_folder import CASE, PROGRAMS
 from compare.run.folder.untrusted_paths import is_inside, is_name, list_cells
 from meshes.case import Case
 from meshes.process.documents import read_json
 from meshes.process.errors import MeshError
 from meshes.process.one_line import one_line
+
+if TYPE_CHECKING:
+    from compare.run.folder.timelines import Timelines  # with pandas and the schedule model, for those who ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +62,13 @@ class JudgedRun:
         """The same with the programs of one phase alone."""
         return replace(self, programs=tuple(program for program in self.programs if program.result.phase == phase))
 
-    def timelines(self, *, chip: Path | None = None) -> Timelines:
+    def timelines(self, *, chip: Path | None = None) -> "Timelines":
         """The modelled timeline of every compiled program, and the measured one of every executed program.
 
         chip: a user's file instead of the folder's.
         """
+        from compare.run.folder.timelines import build_timelines
+
         return build_timelines(self.programs, folder=self.run.folder, chip=chip)
 
     def find(self, arm: str, phase: str, cell: str) -> JudgedProgram | None:

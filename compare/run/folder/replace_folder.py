@@ -16,6 +16,10 @@ from meshes.process import atomic_files
 
 CASE = "case.json"
 """The file that marks a run folder."""
+PROGRAMS = "programs"
+"""Key in case.json: the requested programs, as `<arm>/<phase>/<cell>`."""
+SIMULATION = "simulation.json"
+"""In a run folder, the machine on which its compiled programs are simulated (`compare.simulate RUN --out`)."""
 _OWN = (
     re.compile(r"((case|report|remedies|simulation|what-if)\.json|(report|remedies)\.html|(chip|power)\.toml)"),
     re.compile(r"figures/(verdicts|what-if|(traffic|time|energy)-(prefill|decode)-[^/]+)\.(png|svg)"),

@@ -22,8 +22,7 @@ from compare.run.cache import file_digest
 from compare.run.folder import replace_folder
 from compare.run.folder.chip import CHIP, OLD_CHIP
 from compare.run.folder.made_by import MADE_BY, describe_maker
-from compare.run.folder.replace_folder import CASE
-from compare.run.folder.timelines import SIMULATION
+from compare.run.folder.replace_folder import CASE, PROGRAMS, SIMULATION
 from compare.run.folder.untrusted_paths import is_inside, list_cells
 from compare.run.results import Outcome
 from compare.run.scheduler import PROCESS, cores
@@ -33,8 +32,6 @@ from meshes.case import Case
 from meshes.process.documents import read_json
 from meshes.reduced import describe_reduction
 
-PROGRAMS = "programs"
-"""Key in case.json: the requested programs, as `<arm>/<phase>/<cell>`."""
 TRACE = "trace"
 DIGESTS = {"program.mlirbc": "program_digest", "optimized.hlo.gz": "hlo_digest", archive.FILE: "passes_digest"}
 """A cell's file -> the key of its digest in about.json."""

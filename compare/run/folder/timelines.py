@@ -26,20 +26,20 @@ from compare.report.model.timing import Side, TimeDifference, Timing
 from compare.report.programs import JudgedProgram, Key
 from compare.run.errors import WorkError
 from compare.run.folder.chip import find_chip
+from compare.run.folder.replace_folder import SIMULATION
 from compare.run.folder.untrusted_paths import is_inside
 from compare.run.tasks import PROFILES
 from compare.schedule.hardware import Hardware, times_calibrated_on
 from compare.schedule.schedule import model_step
+from compare.timeline.columns import WORK_COLUMNS
 from compare.timeline.errors import TimingError
-from compare.timeline.timeline import WORK_COLUMNS, Timeline
+from compare.timeline.timeline import Timeline
 from compare.timeline.tracks.numbers import to_ratio
 from meshes.devices.chip import Chip
 from meshes.process.documents import read_json
 from meshes.process.errors import MeshError
 from meshes.process.one_line import one_line
 
-SIMULATION = "simulation.json"
-"""In a run folder, the machine on which its compiled programs are simulated (`compare.simulate RUN --out`)."""
 NO_JOULES = "no joules"
 MOST_STRETCHES = 20
 """Most unmatched intervals in a report."""

@@ -7,7 +7,8 @@ from pathlib import Path
 from compare.metrics.verdict_shares import verdict_shares
 from compare.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS
 from compare.network.graph.graph import COMPUTE
-from compare.network.programs.simulation import Program, Simulation, list_exposed
+from compare.network.programs.exposed import list_exposed
+from compare.network.programs.simulation import Program, Simulation
 from compare.report.model.program import ProgramReport
 from compare.report.programs import list_unread
 from compare.run.folder.chip import find_chip

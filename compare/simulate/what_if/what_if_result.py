@@ -7,6 +7,7 @@ from compare.network.machines.changes import BANDWIDTH, scale_machine
 from compare.network.machines.tpu import tpu_machine
 from compare.network.programs.best import BestAlgorithm, list_best
 from compare.network.programs.simulation import Simulation
+from compare.simulate.what_if.changed_machine import build_point, build_simulation
 from compare.simulate.what_if.framework import FrameworkInduced, compare_frameworks
 from compare.simulate.what_if.request import WhatIf
 from compare.simulate.what_if.subjects import Outcome, Subject, simulate_subject
@@ -58,7 +59,7 @@ def simulate_run(request: WhatIf, subjects: Sequence[Subject]) -> list[SubjectRe
     def speed_up(subject: Subject, factor: float) -> Outcome:
         key = id(subject), factor
         if key not in faster:
-            simulation = request.simulation(subject.topology, subject.chip)
+            simulation = build_simulation(request, subject.topology, subject.chip)
             if factor != 1:
                 machine = scale_machine(simulation.machine, BANDWIDTH, factor)
                 simulation = replace(simulation, machine=machine)
@@ -74,7 +75,7 @@ def simulate_run(request: WhatIf, subjects: Sequence[Subject]) -> list[SubjectRe
     induced = compare_frameworks(subjects, speed_up, _find_enough, _MOST_FACTOR)
     results = []
     for subject in subjects:
-        simulation = request.simulation(subject.topology, subject.chip)
+        simulation = build_simulation(request, subject.topology, subject.chip)
         own = Simulation(machine=tpu_machine(subject.topology, chip=subject.chip))
 
         def matters(factor: float, subject: Subject = subject) -> bool:
@@ -101,7 +102,8 @@ def simulate_run(request: WhatIf, subjects: Sequence[Subject]) -> list[SubjectRe
 def _sweep(subject: Subject, request: WhatIf) -> tuple[tuple[float | str, Outcome], ...]:
     values = request.sweep.values if request.sweep else ()
     return tuple(
-        (value, simulate_subject(subject, request.point(subject.topology, value, subject.chip))) for value in values
+        (value, simulate_subject(subject, build_point(request, subject.topology, value, subject.chip)))
+        for value in values
     )
 
 

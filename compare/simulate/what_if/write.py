@@ -11,7 +11,7 @@ from compare.run.folder import replace_folder, run_folder
 from compare.run.folder.chip import copy_chip
 from compare.run.folder.load_run import is_judged, read_run
 from compare.run.folder.run_folder import WHAT_IF
-from compare.run.folder.timelines import SIMULATION
+from compare.simulate.what_if.changed_machine import build_simulation
 from compare.simulate.what_if.figure import draw_sweep
 from compare.simulate.what_if.request import WhatIf
 from compare.simulate.what_if.what_if_page import sections
@@ -23,12 +23,12 @@ from meshes.process import atomic_files
 def write_run(request: WhatIf, results: Sequence[SubjectResult], target: Path) -> list[Path]:
     """The files to look at.  A folder that holds something else is left as it is (`WorkError`)."""
     subject = results[0].subject
-    simulation = request.simulation(subject.topology, subject.chip)
+    simulation = build_simulation(request, subject.topology, subject.chip)
     with replace_folder.open_replacement(target) as scratch:
         run_folder.copy_run(request.run, scratch)
         if request.chip is not None:
             copy_chip(request.chip, scratch, Topology.parse(subject.topology).generation)
-        (scratch / SIMULATION).write_text(json.dumps(simulation.to_json(), indent=1) + "\n")
+        (scratch / replace_folder.SIMULATION).write_text(json.dumps(simulation.to_json(), indent=1) + "\n")
         written = write_result(request, results, scratch)
         report = judge_and_draw(read_run(scratch), scratch, sections=sections(scratch))
         target, _ = run_folder.put_in_place(scratch, target, judged=is_judged(report))

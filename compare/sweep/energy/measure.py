@@ -19,7 +19,7 @@ from compare.report.model.report import Report
 from compare.report.model.timing import Timing
 from compare.sweep.energy.kernels import time_by_class
 from compare.sweep.summary import ChipRow, EnergySummary, ProgramSummary, ResultRow, Sweep
-from compare.timeline.timeline import WORK_COLUMNS
+from compare.timeline.columns import WORK_COLUMNS
 from meshes.process.documents import read_json
 
 REPORT, EVENTS, HLO = "report.json", "tables/events.parquet", "optimized.hlo.gz"

@@ -3,10 +3,12 @@
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from compare.sweep.engines import local, ray
-from compare.sweep.engines.local import CaseOutcome, CaseTask, Notify
+if TYPE_CHECKING:
+    from compare.sweep.engines.local import CaseOutcome, CaseTask, Notify
+
+Ended = Generator[tuple["CaseTask", "CaseOutcome"], None, None]
 
 
 class Engine(Protocol):
@@ -16,8 +18,21 @@ class Engine(Protocol):
     """
 
     def __call__(
-        self, tasks: Sequence[CaseTask], /, *, at_once: int | None, scratch: Path, notify: Notify
-    ) -> Generator[tuple[CaseTask, CaseOutcome], None, None]: ...
+        self, tasks: Sequence["CaseTask"], /, *, at_once: int | None, scratch: Path, notify: "Notify"
+    ) -> Ended: ...
 
 
-ENGINES: Mapping[str, Engine] = MappingProxyType({"local": local.run_cases, "ray": ray.run_cases})
+def _run_here(tasks: Sequence["CaseTask"], /, *, at_once: int | None, scratch: Path, notify: "Notify") -> Ended:
+    from compare.sweep.engines.local import run_cases
+
+    return run_cases(tasks, at_once=at_once, scratch=scratch, notify=notify)
+
+
+def _run_on_cluster(tasks: Sequence["CaseTask"], /, *, at_once: int | None, scratch: Path, notify: "Notify") -> Ended:
+    from compare.sweep.engines.ray import run_cases
+
+    return run_cases(tasks, at_once=at_once, scratch=scratch, notify=notify)
+
+
+ENGINES: Mapping[str, Engine] = MappingProxyType({"local": _run_here, "ray": _run_on_cluster})
+"""Each is loaded when it runs: a command line is read without them."""

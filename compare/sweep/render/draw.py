@@ -10,7 +10,8 @@ import pandas as pd
 from compare.render.html import environment, read_static
 from compare.render.picture import Picture, inline_picture, save
 from compare.render.report.show import PAGE as REPORT_PAGE
-from compare.render.tables import NUMBER, TEXT, TRUTH, WHOLE, Row, frame
+from compare.render.table_columns import NUMBER, TEXT, TRUTH, WHOLE
+from compare.render.tables import Row, frame
 from compare.sweep.energy.energy_lines import energy_lines, has_energy
 from compare.sweep.energy.energy_table import HEADINGS, cells, print_energy, program_words
 from compare.sweep.energy.energy_table import NOTE as ENERGY_NOTE

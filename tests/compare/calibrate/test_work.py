@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from compare.calibrate.benchmarks import build_windows, list_programs
+from compare.calibrate.benchmarks import build_windows
+from compare.calibrate.timed_programs import list_programs
 from compare.calibrate.work import Device, count_work
 from compare.timeline.errors import TimingError
 

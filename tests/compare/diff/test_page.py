@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from compare.diff.diff_report import diff_report
+from compare.diff.diff_runs import diff_runs
 from compare.diff.lines import difference_lines, equivalent_words, verdict
 from compare.diff.matching import match
 from compare.diff.print_diff import page, print_diff
-from compare.diff.request import diff_runs
 from compare.render.terminal import console
 from tests.compare.render.browsers import MARKS, open_page
 from tests.compare.verdict.toy_hlo import AXES, BACK, GATHER, HOP, SUM, rows, wire

@@ -21,7 +21,8 @@ from compare.report.model.timing import Timing
 from compare.report.programs import JudgedProgram
 from compare.report.rows import collective_row
 from compare.schedule.schedule import model_step
-from compare.timeline.timeline import WORK_COLUMNS, Timeline
+from compare.timeline.columns import WORK_COLUMNS
+from compare.timeline.timeline import Timeline
 from meshes.devices.chip import Chip
 
 

@@ -14,7 +14,7 @@ from compare.network.machines.tpu import tpu_machine
 from compare.network.programs.simulation import Simulation
 from compare.run.errors import WorkError
 from compare.run.folder.chip import CHIP, OLD_CHIP
-from compare.run.folder.timelines import SIMULATION
+from compare.run.folder.replace_folder import SIMULATION
 from tests.places import copy_example, example_report
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,8 @@ from compare.metrics.verdict_shares import verdict_shares
 from compare.metrics.work import Peaks
 from compare.report.model.timing import Side
 from compare.run.folder.load_run import judge_run, read_run
-from compare.timeline.timeline import PART, WORK_COLUMNS
+from compare.timeline.columns import WORK_COLUMNS
+from compare.timeline.timeline import PART
 from meshes.devices.chip_file import parse_chip
 from meshes.devices.generations import GENERATIONS
 from tests.compare.energy.conserving import check_energy, check_report_energy

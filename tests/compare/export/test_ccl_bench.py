@@ -23,7 +23,7 @@ from compare.metrics.summary import trace_summary
 from compare.profile.join.profile import read_profile
 from compare.report.model.codec import encode
 from compare.run.folder.load_run import read_run
-from compare.timeline.timeline import WORK_COLUMNS
+from compare.timeline.columns import WORK_COLUMNS
 from meshes.process import atomic_files
 from tests.commands import check_refusal, run_here
 from tests.places import EXAMPLE

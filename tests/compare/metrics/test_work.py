@@ -8,7 +8,8 @@ from compare.contract.floor import Least
 from compare.metrics.work import Peaks, summarize_work
 from compare.report.model.codec import encode
 from compare.report.model.timing import Times
-from compare.timeline.timeline import COMPUTE, PART, WORK_COLUMNS
+from compare.timeline.columns import WORK_COLUMNS
+from compare.timeline.timeline import COMPUTE, PART
 from compare.timeline.tracks.tracks import DeviceTracks
 from tests.compare.timeline.build import comm, compute, steps, timeline
 from tests.places import EXAMPLE

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from compare.render.time.timeline_view import ProgramTimeline
-from compare.timeline.timeline import EVENT_COLUMNS, STEP_COLUMNS, Timeline, add_overlap
+from compare.timeline.columns import EVENT_COLUMNS, STEP_COLUMNS
+from compare.timeline.timeline import Timeline, add_overlap
 
 LABEL = "modelled for v5e:2x4 (not measured)"
 MEASURED = "measured on 8 virtual CPU devices (jax), not a TPU; embed 4096 → 256"

@@ -7,7 +7,7 @@ from compare.report.controls import compare_control, describe_control, list_chan
 from compare.report.differences import find_differences
 from compare.report.frameworks import Candidate, choose_compared, compare_by_partitioner
 from compare.report.model.findings import ControlEffect, ControlPhase, PartitionerPair
-from compare.report.witnesses import shared_bytes
+from compare.report.witness_bytes import shared_bytes
 from tests.compare.report.records import collective, program, totals
 
 CORE = ("layer.attention.core", "tp")

@@ -3,7 +3,8 @@
 import pytest
 
 from compare.schedule import trace_writer
-from compare.timeline.timeline import WORK_COLUMNS, Timeline
+from compare.timeline.columns import WORK_COLUMNS
+from compare.timeline.timeline import Timeline
 from tests.compare.schedule.toys import BACK, BETWEEN_SLICES, LOOPED, SHIFT, X, all_reduce, loop, program, run
 
 ICI = "ici_byte_hops"

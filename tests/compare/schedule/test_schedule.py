@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from compare.timeline.timeline import DERIVED_COLUMNS, EVENT_COLUMNS, STEP_COLUMNS, WORK_COLUMNS
+from compare.timeline.columns import DERIVED_COLUMNS, EVENT_COLUMNS, STEP_COLUMNS, WORK_COLUMNS
 from tests.compare.schedule.toys import (
     ALL_REDUCE_NS,
     BACK,

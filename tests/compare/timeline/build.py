@@ -9,15 +9,8 @@ import pandas as pd
 from compare.metrics import collectives, devices, pipeline, summary, verdicts
 from compare.metrics.network import gaps, phases
 from compare.report.model.codec import encode
-from compare.timeline.timeline import (
-    COMMUNICATION,
-    COMPUTE,
-    CONTAINER,
-    EVENT_COLUMNS,
-    STEP_COLUMNS,
-    Timeline,
-    add_overlap,
-)
+from compare.timeline.columns import EVENT_COLUMNS, STEP_COLUMNS
+from compare.timeline.timeline import COMMUNICATION, COMPUTE, CONTAINER, Timeline, add_overlap
 from tests.compare.report.records import collective
 
 NAN = float("nan")

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.timeline.timeline import COMMUNICATION, CONTAINER, DERIVED_COLUMNS, EVENT_COLUMNS, PART
+from compare.timeline.columns import DERIVED_COLUMNS, EVENT_COLUMNS
+from compare.timeline.timeline import COMMUNICATION, CONTAINER, PART
 from tests.compare.timeline.build import comm, compute, container, each, steps, timeline
 
 END = 40

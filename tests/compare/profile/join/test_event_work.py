@@ -6,7 +6,8 @@ import pytest
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
 from compare.profile.join.event_work import add_work
-from compare.timeline.timeline import COMMUNICATION, COMPUTE, CONTAINER, PART, WORK_COLUMNS
+from compare.timeline.columns import WORK_COLUMNS
+from compare.timeline.timeline import COMMUNICATION, COMPUTE, CONTAINER, PART
 from meshes.mesh_argument import read_mesh
 from tests.compare.timeline.build import comm, compute, steps, timeline
 

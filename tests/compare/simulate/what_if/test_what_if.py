@@ -10,6 +10,7 @@ from compare.cli.options.what_if_request import parse_what_if
 from compare.cli.simulate import main
 from compare.metric.subject import Request, read_subject
 from compare.metric.traffic import scale_up_bw_utility
+from compare.simulate.what_if.changed_machine import build_simulation
 from compare.simulate.what_if.framework import list_induced
 from compare.simulate.what_if.subjects import Outcome, load_subjects, simulate_subject
 from compare.simulate.what_if.what_if_result import simulate_run
@@ -34,7 +35,9 @@ def report():
 
 def simulate(subjects, *words):
     request = parse_what_if([str(RUN), *words])
-    return {(each.arm, each.phase): simulate_subject(each, request.simulation(each.topology)) for each in subjects}
+    return {
+        (each.arm, each.phase): simulate_subject(each, build_simulation(request, each.topology)) for each in subjects
+    }
 
 
 def test_on_its_own_slice_a_program_takes_as_long_as_modelled(subjects, report):
@@ -61,7 +64,7 @@ def test_set_and_scale_say_the_same_in_two_ways(subjects):
 
 def test_copies_side_by_side_on_links_of_their_own_change_nothing(subjects):
     """Each copy is a slab of 4×2 on a 4×4: as long as alone on lines of 4 and 2."""
-    twice = parse_what_if([str(RUN), "--machine", "v5e:4x4", "--repeat", "2"]).simulation("")
+    twice = build_simulation(parse_what_if([str(RUN), "--machine", "v5e:4x4", "--repeat", "2"]), "")
     line, other = twice.machine.dims
     alone = replace(twice, repeat=1, machine=replace(twice.machine, dims=(line, replace(other, size=2))))
     for subject in subjects[:2]:
@@ -116,7 +119,7 @@ def test_enough_bandwidth_is_where_doubling_no_longer_pays(subjects):
     ],
 )
 def test_a_bad_machine_is_one_line(subjects, words, why, capsys, monkeypatch):
-    monkeypatch.setattr("compare.cli.what_if.load_subjects", lambda _, chip: (subjects, ()))
+    monkeypatch.setattr("compare.simulate.what_if.subjects.load_subjects", lambda _, chip: (subjects, ()))
     with pytest.raises(SystemExit) as ended:
         run_command(main, [str(RUN), *words])
     assert ended.value.code == 2
@@ -133,7 +136,7 @@ def test_a_file_that_does_not_fit_is_named(subjects, tmp_path):
 
 
 def test_what_cannot_be_written_prints_nothing(subjects, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("compare.cli.what_if.load_subjects", lambda _, chip: (subjects[:1], ()))
+    monkeypatch.setattr("compare.simulate.what_if.subjects.load_subjects", lambda _, chip: (subjects[:1], ()))
     path = tmp_path / "file"
     path.write_text("mine")
     with pytest.raises(SystemExit) as ended:
@@ -144,7 +147,7 @@ def test_what_cannot_be_written_prints_nothing(subjects, tmp_path, capsys, monke
 
 
 def test_the_answer_as_json_names_every_program(subjects, capsys, monkeypatch):
-    monkeypatch.setattr("compare.cli.what_if.load_subjects", lambda _, chip: (subjects, ()))
+    monkeypatch.setattr("compare.simulate.what_if.subjects.load_subjects", lambda _, chip: (subjects, ()))
     assert main([str(RUN), "--json", "--sweep", "ici=0.5:2:log", "--points", "3"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert list(answer["programs"]) == [
@@ -178,7 +181,7 @@ def test_a_sweep_over_machines_or_algorithms_is_each_of_them_alone(subjects):
 
 
 def test_rows_of_other_chips_say_whose_compute_they_have(subjects, capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr("compare.cli.what_if.load_subjects", lambda _, chip: (subjects[:1], ()))
+    monkeypatch.setattr("compare.simulate.what_if.subjects.load_subjects", lambda _, chip: (subjects[:1], ()))
     mine = tmp_path / "mine.toml"
     rates = "bandwidth = 1\nlatency = 1\n"
     mine.write_text(f'[[dims]]\nkind = "ring"\nsize = 8\n{rates}')
@@ -190,7 +193,7 @@ def test_rows_of_other_chips_say_whose_compute_they_have(subjects, capsys, monke
 
 
 def test_the_algorithm_of_one_dim_is_set_for_every_kind(subjects):
-    machine = parse_what_if([str(RUN), "--set", "dims.1.algorithm=direct"]).simulation("v5e:2x4").machine
+    machine = build_simulation(parse_what_if([str(RUN), "--set", "dims.1.algorithm=direct"]), "v5e:2x4").machine
     assert [each.text for each in machine.algorithms.of("all-gather")] == ["ring", "direct"]
     assert machine.compiled == ()
 

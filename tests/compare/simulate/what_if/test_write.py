@@ -12,8 +12,10 @@ from compare.report.programs import judge_programs
 from compare.run.errors import WorkError
 from compare.run.folder.chip import CHIP
 from compare.run.folder.load_run import read_run
+from compare.run.folder.replace_folder import SIMULATION
 from compare.run.folder.run_folder import copy_run
-from compare.run.folder.timelines import SIMULATION, build_timelines
+from compare.run.folder.timelines import build_timelines
+from compare.simulate.what_if.changed_machine import build_simulation
 from compare.simulate.what_if.what_if_page import sections
 from meshes.process.command_line import run_command
 from tests.places import copy_example
@@ -35,7 +37,7 @@ def read_timeline(folder):
 
 def test_a_run_folder_with_a_machine_has_times_simulated_on_it(folder):
     modelled = read_timeline(folder)
-    simulation = parse_what_if([str(folder), "--scale", "ici=2"]).simulation("v5e:2x4")
+    simulation = build_simulation(parse_what_if([str(folder), "--scale", "ici=2"]), "v5e:2x4")
     (folder / SIMULATION).write_text(json.dumps(simulation.to_json()))
     simulated = read_timeline(folder)
     assert simulated.label == "simulated on v5e:2x4 with ici=2"
