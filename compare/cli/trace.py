@@ -35,11 +35,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"--per-host is at least 1, not {options.per_host}")
     axes, contract = axes_of(options), contract_of(options, parser)
 
-    from compare.hlo.proto.program import prepare, write_hlo_text
-
-    if options.profile.endswith(".pb"):
-        prepare()  # a profile of a TPU carries its programs: what reads them loads beside the libraries of tables
-
     from compare.profile.power.files import add_power, holds_power, read_power
     from compare.report.model.codec import encode
 
@@ -55,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print_measured(files.label, summarize_files(files))
         return 0
 
+    from compare.hlo.proto.program import write_hlo_text
     from compare.hlo.text.files import read_file
     from compare.metrics.program_times import list_longest, time_programs
     from compare.metrics.summary import summarize_tracks
