@@ -61,8 +61,7 @@ def parse_question(argv: Sequence[str] | None) -> argparse.Namespace:
         parser.error("--out is given, and no query; write SQL, --name or --file")
     if sql and not folders and not DEFAULT_FOLDER.is_dir():
         parser.error(f"no run folder is given, and there is no {DEFAULT_FOLDER}/ here")
-    from compare.query.destinations import check_out, check_save
-    from compare.query.saved import read_source
+    from compare.query.saved import check_out, check_save, read_source
 
     runs = read_source(folders or [DEFAULT_FOLDER]) if sql or folders or request.save else []
     if request.out:

@@ -72,7 +72,7 @@ def write_hlo_text(data: bytes) -> str:
 
 
 def prepare() -> None:
-    """Start the process that reads, so that the first module needs not wait until XLA is loaded."""
+    """Start the process that reads, so that the first module does not wait until XLA is loaded."""
     if find_spec("jaxlib") is not None and os.getpid() not in _printers:
         _start()
 
