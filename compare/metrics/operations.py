@@ -22,7 +22,7 @@ from compare.metrics.work import UNKNOWN_SCOPE, Peaks, weigh_events
 from compare.report.model.program import CollectiveRow
 from compare.report.model.timing import Operation
 from compare.timeline.arrays import Floats, Mask
-from compare.timeline.timeline import COMMUNICATION, COMPUTE, COPY, OCCUPIED
+from compare.timeline.timeline import COMMUNICATION, COMPUTE, COPY, OCCUPIED, has_role
 from compare.timeline.tracks.numbers import to_number
 from compare.timeline.tracks.tracks import DeviceTracks
 
@@ -113,7 +113,7 @@ def _computed(tracks: DeviceTracks, text: ProgramText) -> Iterator[_Executions]:
     moved_by = dict(_sums(tracks, everything, "hlo_op", ("memory_bytes",)))
     columns = ("duration_ns", "matrix_flops", "memory_bytes")
     scopes = _scopes(tracks)
-    computed = _sums(tracks, events["role"].isin(OCCUPIED).to_numpy(), "hlo_op", columns)
+    computed = _sums(tracks, has_role(events, OCCUPIED), "hlo_op", columns)
     for name, (executions, time_ns, flops, moved) in computed:
         item, role = text.find(name), COMPUTE
         if item is not None and name in text.waits:
@@ -132,7 +132,7 @@ def _computed(tracks: DeviceTracks, text: ProgramText) -> Iterator[_Executions]:
 def _communicated(tracks: DeviceTracks) -> Iterator[_Executions]:
     """Of each collective the share of exposed time that is its own."""
     events = tracks.timeline.events
-    chosen = events["role"].eq(COMMUNICATION).to_numpy()
+    chosen = has_role(events, (COMMUNICATION,))
     for name, (executions, time_ns, payload) in _sums(tracks, chosen, "collective", ("alone_ns", "payload_bytes")):
         yield _Executions(
             name=name,
@@ -165,7 +165,7 @@ def _sums(tracks: DeviceTracks, chosen: Mask, by: str, columns: Sequence[str]) -
 def _scopes(tracks: DeviceTracks) -> Mapping[str, str]:
     """Of each instruction that computes."""
     events = tracks.timeline.events
-    computes = events[events["role"].isin(OCCUPIED)].drop_duplicates("hlo_op")
+    computes = events[has_role(events, OCCUPIED)].drop_duplicates("hlo_op")
     return dict(zip(computes["hlo_op"].astype(str), computes["scope"].astype(str), strict=True))
 
 

@@ -17,7 +17,7 @@ from compare.report.model.trace import KindTotal, PlaceTimes, ProgramTimes, Trac
 from compare.timeline.arrays import Floats, Ints
 from compare.timeline.errors import TimingError
 from compare.timeline.programs import list_programs, select_program
-from compare.timeline.timeline import COMMUNICATION, COMPUTE, COPY, OCCUPIED, Timeline
+from compare.timeline.timeline import COMMUNICATION, COMPUTE, COPY, OCCUPIED, Timeline, has_role
 from compare.timeline.tracks.numbers import Number, to_number, to_ratio
 from compare.timeline.tracks.times import measure_times
 from compare.timeline.tracks.tracks import DeviceTracks, distinct_rows
@@ -128,7 +128,7 @@ def _time_program(
 def _count(timeline: Timeline) -> dict[str, KindTotal]:
     """Kind -> the communications of all devices and executions, the longest kind first."""
     events = timeline.events
-    comms = events[events["role"].eq(COMMUNICATION)]
+    comms = events[has_role(events, (COMMUNICATION,))]
     first, codes = distinct_rows(comms, ["kind"])
     counts = np.bincount(codes, minlength=len(first))
     total, exposed = (_sum_known(comms[name], codes, len(first)) for name in ("duration_ns", "exposed_ns"))
@@ -146,7 +146,7 @@ def _leaves(tracks: DeviceTracks) -> list[_Leaf]:
     events = tracks.timeline.events
     weights = weigh_events(tracks) / max(tracks.device_steps, 1)
     chosen = np.flatnonzero(
-        events["role"].isin((*OCCUPIED, COMMUNICATION)).to_numpy() & events["step"].ge(0).to_numpy() & (weights > 0)
+        has_role(events, (*OCCUPIED, COMMUNICATION)) & events["step"].ge(0).to_numpy() & (weights > 0)
     )
     keys = [name for name in _WORDS if name in events]
     shown = events[[*keys, *(name for name in _OF_EVENTS.values() if name in events)]].iloc[chosen]

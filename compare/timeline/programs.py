@@ -47,7 +47,7 @@ def find_program(timeline: Timeline, word: str) -> str:
 
 def select_program(timeline: Timeline, program: str) -> Timeline:
     """Its operations alone; each of its executions is a step."""
-    runs = timeline.executions[timeline.executions["module"].astype(str).eq(program)].sort_values("start_ns")
+    runs = timeline.executions[timeline.executions["module"].eq(program)].sort_values("start_ns")
     numbers = {"step": runs.groupby("device").cumcount()}
     steps = pd.DataFrame({name: numbers.get(name, runs.get(name)) for name in STEP_COLUMNS}).astype(STEP_COLUMNS)
     events = timeline.events[timeline.events["program"].eq(program)]

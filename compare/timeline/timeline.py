@@ -1,6 +1,6 @@
 """The timeline: what each device did when, in one form for profiles and for the model."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -74,7 +74,7 @@ def add_overlap(given: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
     derived = {name: np.zeros(len(events)) for name in ("hidden_ns", "exposed_ns", "alone_ns")}
     step = np.full(len(events), -1, dtype=np.int32)
     devices = events["device"].to_numpy()
-    comms, computes = (events["role"].isin(roles).to_numpy() for roles in ((COMMUNICATION,), OCCUPIED))
+    comms, computes = has_role(events, (COMMUNICATION,)), has_role(events, OCCUPIED)
     marks = steps_by_device(steps)
     edges = np.flatnonzero(np.diff(devices)) + 1
     for rows in np.split(np.arange(len(events)), edges) if len(events) else []:
@@ -92,10 +92,18 @@ def add_overlap(given: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
     return events.assign(step=step, **derived)
 
 
+def has_role(events: pd.DataFrame, roles: Sequence[str]) -> NDArray[np.bool_]:
+    """Which events have one of the roles.  By code: on a short table, pandas' own way takes ten times as long."""
+    role = events["role"].array
+    chosen = np.array([*(word in roles for word in role.categories), False])
+    return np.take(chosen, np.asarray(role.codes))
+
+
 def steps_by_device(steps: pd.DataFrame) -> dict[int, pd.DataFrame]:
     """The steps of each device, in order; those of UNKNOWN apply to every device without its own."""
     ordered = steps.sort_values("start_ns", kind="stable")
-    return {device: ordered[ordered["device"].eq(device)] for device in np.unique(ordered["device"]).tolist()}
+    devices = ordered["device"].to_numpy()
+    return {device: ordered[devices == device] for device in np.unique(devices).tolist()}
 
 
 def _spans(events: pd.DataFrame) -> tuple[Times, Times]:

@@ -22,7 +22,7 @@ from compare.schedule.work.arithmetic import ArithmeticCounts
 from compare.schedule.work.memory import MemoryTraffic, copied_bytes, is_free
 from compare.timeline.arrays import Floats
 from compare.timeline.columns import WORK_COLUMNS
-from compare.timeline.timeline import COMMUNICATION, OCCUPIED, Timeline
+from compare.timeline.timeline import COMMUNICATION, OCCUPIED, Timeline, has_role
 from meshes.mesh_argument import Plan
 
 _COPIES = ("copy-start", "slice-start")
@@ -35,7 +35,7 @@ def add_work(timeline: Timeline, module: Module, rows: Sequence[Collective], pla
     networks is then unknown.
     """
     events = timeline.events
-    is_compute = events["role"].isin(OCCUPIED).to_numpy()
+    is_compute = has_role(events, OCCUPIED)
     is_first = ~events["name"].astype(str).str.startswith(END).to_numpy()  # of an operation in two parts
     names = events["hlo_op"].astype("category")
     codes = names.cat.codes.to_numpy()
@@ -71,7 +71,7 @@ def _work_on_networks(timeline: Timeline, rows: Sequence[Collective], plan: Plan
     pairs = list(zip(events["collective"].astype(str).tolist(), events["device"].tolist(), strict=True))
     networks = _networks(rows, plan)
     of_pair = {pair: _of_network(networks.get(pair[0]), _members(timeline, pair[1])) for pair in set(pairs)}
-    for row in np.flatnonzero(events["role"].eq(COMMUNICATION).to_numpy()).tolist():
+    for row in np.flatnonzero(has_role(events, (COMMUNICATION,))).tolist():
         columns["ici_byte_hops"][row], columns["dcn_bytes"][row] = of_pair[pairs[row]]
     return columns
 

@@ -110,7 +110,7 @@ def op_events(space: Space) -> DeviceEvents:
         for kind in (OPS, ASYNC):
             frames += [_operations(line, core, kind, device_executions) for line in core.lines(kind)]
         notes += _buffers_dropped(core)
-    marks = [_steps(core) for core in cores if core.is_main]
+    marks = [_steps(core) for core in cores if core.is_main and core.lines(MARKS)]
     step_frames = [rows for rows in marks if len(rows)]
     return DeviceEvents(
         events=concat_frames(frames) if frames else no_events(),

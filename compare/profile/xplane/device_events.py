@@ -118,8 +118,9 @@ def words_by_code(codes: NDArray[np.int8 | np.int16 | np.int32 | np.int64], word
     codes = np.asarray(codes) % max(len(words), 1)
     used = np.flatnonzero(np.bincount(codes, minlength=len(words)))
     new_codes = np.zeros(max(len(words), 1), np.int64)
-    new_codes[used], unique = pd.factorize(np.array([words[code] for code in used.tolist()], dtype=object))
-    return pd.Categorical.from_codes(new_codes[codes], categories=pd.Index(unique, dtype=object))
+    known: dict[str, int] = {}
+    new_codes[used] = [known.setdefault(words[code], len(known)) for code in used.tolist()]
+    return pd.Categorical.from_codes(new_codes[codes], categories=pd.Index(list(known), dtype=object))
 
 
 def fill_words(words: pd.Categorical, others: pd.Categorical) -> pd.Categorical:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from compare.timeline.arrays import Ints, Mask, Times
 from compare.timeline.errors import TimingError
 from compare.timeline.intervals import Union, subtract
-from compare.timeline.timeline import COMMUNICATION, COPY, OCCUPIED, UNKNOWN, Timeline, steps_by_device
+from compare.timeline.timeline import COMMUNICATION, COPY, OCCUPIED, UNKNOWN, Timeline, has_role, steps_by_device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class DeviceTracks:
         if not timeline.steps["duration_ns"].gt(0).any():
             raise TimingError("the timeline has no step that lasts; a reader gives at least one, the whole span")
         events = timeline.events
-        communicating, computing = (events["role"].isin(roles).to_numpy() for roles in ((COMMUNICATION,), OCCUPIED))
+        communicating, computing = has_role(events, (COMMUNICATION,)), has_role(events, OCCUPIED)
         comms = events[communicating].reset_index(drop=True)
         devices = events["device"].to_numpy()
         used_devices = devices[communicating | computing]
@@ -91,7 +91,7 @@ class DeviceTracks:
             comms=comms,
             devices=tracks,
             has_devices=has_devices,
-            has_copies=bool(events["role"].eq(COPY).any()),
+            has_copies=bool(has_role(events, (COPY,)).any()),
             notes=notes,
         )
 
@@ -100,7 +100,7 @@ class DeviceTracks:
         if not by:
             return [()], np.zeros(len(self.comms), dtype=np.int64)
         first, codes = distinct_rows(self.comms, by)
-        names = list(zip(*(self.comms[column].iloc[first].astype(str) for column in by), strict=True))
+        names = list(zip(*(map(str, self.comms[column].array[first]) for column in by), strict=True))
         order = sorted(range(len(names)), key=names.__getitem__)
         return [names[index] for index in order], np.argsort(order)[codes]
 
@@ -131,7 +131,7 @@ def _track(
     step = np.searchsorted(begins, starts, side="right") - 1
     inside = (step >= 0) & (starts < ends[np.maximum(step, 0)])
     computes = computes[_rows_of(computes["device"].to_numpy(), device)]
-    is_copy = computes["role"].eq(COPY)
+    is_copy = has_role(computes, (COPY,))
     busy, copying = Union.of(*spans(computes)), Union.of(*spans(computes[is_copy]))
     if copying.starts.size:  # what computes beside a wait, on another thread, is compute
         copying = subtract(copying, Union.of(*spans(computes[~is_copy])))
