@@ -18,7 +18,7 @@ from compare.energy.coefficients import BOUNDS, COMPONENTS, HIGH, JOULES, LOW, V
 from compare.metrics.verdicts import VERDICTS
 from compare.metrics.work import Peaks
 from compare.report.model.energy import EnergyDifference, EnergyModel, StepEnergy
-from compare.report.model.timing import Side, Timing
+from compare.report.model.timing import Side, Times, VerdictTimes
 from compare.timeline.arrays import Floats, Ints
 from compare.timeline.columns import WORK_COLUMNS
 from compare.timeline.timeline import COMMUNICATION, COMPUTE, Timeline
@@ -54,7 +54,8 @@ def list_rates(model: EnergyModel) -> Floats:
 
 def measure_energy(
     timeline: Timeline,
-    section: Timing,
+    per_step: Times,
+    by_verdict: Mapping[str, VerdictTimes],
     shares: pd.DataFrame,
     chip: Chip,
     *,
@@ -64,7 +65,8 @@ def measure_energy(
 ) -> StepEnergy | None:
     """The energy of a modelled timeline's step on the full mesh; `None` where work or its times are unknown.
 
-    section: the timeline's metrics; shares: of `verdict_shares`.  per_chip: devices of one chip; peaks: of a device.
+    per_step, by_verdict: of the timeline's section; shares: of `verdict_shares`.  per_chip: devices of one chip; peaks:
+    of a device.
     """
     if timeline.source != "modelled" or not set(WORK_COLUMNS) <= set(timeline.events.columns):
         return None
@@ -72,7 +74,7 @@ def measure_energy(
     events = timeline.events[timeline.events["step"].to_numpy() >= 0]
     weights = _weights(timeline, events) / max(timeline.num_steps, 1)
     rows = event_amounts(events)
-    amounts = _by_verdict(events, rows, weights, section, shares, static_amounts(step_ns, chips=chips), chips)
+    amounts = _by_verdict(events, rows, weights, by_verdict, shares, static_amounts(step_ns, chips=chips), chips)
     if not step_ns or not np.isfinite(amounts).all():
         return None
     power = {
@@ -80,7 +82,7 @@ def measure_energy(
         + chips * joule_rates(chip, bound)[-1]
         for bound in BOUNDS
     }
-    times = _time_by_component(events, weights / timeline.num_devices, section, peaks)
+    times = _time_by_component(events, weights / timeline.num_devices, per_step, peaks)
     return _describe(amounts, chip, chips=chips, tokens=tokens, step_ns=step_ns, power=power, times=times)
 
 
@@ -90,14 +92,13 @@ def _step_ns(timeline: Timeline) -> float:
     return float(np.average(steps["duration_ns"], weights=_weights(timeline, steps))) if len(steps) else 0.0
 
 
-def _time_by_component(events: pd.DataFrame, shares: Floats, section: Timing, peaks: Peaks) -> dict[str, float]:
+def _time_by_component(events: pd.DataFrame, shares: Floats, per_step: Times, peaks: Peaks) -> dict[str, float]:
     """ns: an operation counts as memory where its bytes take longer than its FLOPs, each at the data sheet's rate.
 
     shares: of each event, of all devices.
     """
     step, computing, exposed = (
-        float(time or 0.0)
-        for time in (section.per_step.step_ns, section.per_step.compute_ns, section.per_step.exposed_ns)
+        float(time or 0.0) for time in (per_step.step_ns, per_step.compute_ns, per_step.exposed_ns)
     )
     of_bytes = events["memory_bytes"].to_numpy(np.float64) / peaks.memory_bytes_per_s
     is_held_up = of_bytes > events["matrix_flops"].to_numpy(np.float64) / peaks.flops_per_s
@@ -120,7 +121,7 @@ def _by_verdict(
     events: pd.DataFrame,
     rows: Floats,
     weights: Floats,
-    section: Timing,
+    by_verdict: Mapping[str, VerdictTimes],
     shares: pd.DataFrame,
     static: Floats,
     chips: float,
@@ -140,7 +141,7 @@ def _by_verdict(
     # Not as a product of matrices, whose sums a library may add in another order on another machine.
     amounts[:-1] = (fractions[:, :, None] * sums[:, None, :]).sum(axis=0)
     total = (weights[:, None] * rows).sum(axis=0) + static
-    times = [section.by_verdict.get(verdict) for verdict in VERDICTS]
+    times = [by_verdict.get(verdict) for verdict in VERDICTS]
     exposed = static_amounts(np.array([(each.exposed_ns if each else None) or 0.0 for each in times]), chips=chips)
     # A report's times are rounded: of a step that is all exposed, they can add up to more than it.
     amounts[:-1] += exposed * min(1.0, static.sum() / max(exposed.sum(), 1e-300))

@@ -1,17 +1,27 @@
 """Reports to draw, a browser to look at them, a toy arm, and a cache of compiled programs."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from compare.passes.lineage import trace_archive
 from compare.run.cache import cache_folder
 from tests.compare.render.browsers import start_browser
 from tests.compare.render.reports import make_report, make_report_without_torchxla
 from tests.compare.run.toy_framework import case, toy
 
 __all__ = ["browser", "case", "failed_report", "report", "toy"]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_lineage() -> Iterator[None]:
+    """Dozens of tests judge the programs of the example run: equal bytes have one lineage, which none changes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("compare.report.programs.trace_archive", lru_cache(maxsize=64)(trace_archive))
+        yield
 
 
 @pytest.fixture(scope="session")

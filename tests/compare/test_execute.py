@@ -15,21 +15,19 @@ from compare.metric.catalog import METRICS
 from compare.metric.errors import NotApplicable
 from compare.metric.subject import Request, read_subject
 from compare.report.schema import report_schema
-from tests.commands import run_process
+from tests.commands import run_here, run_process
 
-CASE = ("--mesh", "tp4pp2", "--model", "tiny", "--seq", "128", "--phase", "decode")
+# Of the controls the one that a test looks at: each is one more program to lower, compile, judge and time.
+CASE = ("--mesh", "tp4pp2", "--model", "tiny", "--seq", "128", "--phase", "decode", "--microbatches", "2")
+CASE += ("--controls", "attention")
 MEASURED = [("jax", "cpu"), ("torchxla", "cpu")]
-
-
-def python(*words, cache, cwd):
-    return run_process("-m", *words, cwd=cwd, environment={"WIREDIFF_CACHE": str(cache)})
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, shared_cache):
     scratch = tmp_path_factory.mktemp("execute")
-    words = ("compare.run", *CASE, "--execute", "cpu", "--out", "runs")
-    done = python(*words, cache=shared_cache, cwd=scratch)
+    words = ("-m", "compare.run", *CASE, "--execute", "cpu", "--out", "runs")
+    done = run_process(*words, cwd=scratch, environment={"WIREDIFF_CACHE": str(shared_cache)})
     assert done.returncode == 0, done.stderr
     return scratch / Path(done.stdout.splitlines()[-1]).parent
 
@@ -112,7 +110,7 @@ def test_the_tables_of_events_answer_sql_and_add_up_to_the_report(folder, arms):
 def test_the_door_reads_the_same_from_the_profile_alone(folder, arms, arm, cell):
     """It has no contract: so no lost scopes, and no caches; times and volumes are the same."""
     place = folder / arm / "decode" / cell / "trace"
-    done = python("compare.trace", str(place), "--mesh", "tp4pp2", "--json", cache=folder, cwd=folder)
+    done = run_here("trace", place, "--mesh", "tp4pp2", "--json")
     assert done.returncode == 0, done.stderr
     printed, expected = json.loads(done.stdout), arms[arm]["profiles"][cell]["timing"]
     for name in ("source", "devices", "steps", "unjoined_events"):

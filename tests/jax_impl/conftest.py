@@ -2,9 +2,23 @@
 
 import os
 from importlib.util import find_spec
+from unittest.mock import patch
+
+import pytest
+
+from tests.xla_flags import quick_environment
 
 collect_ignore_glob = [] if find_spec("jax") and find_spec("flax") else ["test_*.py"]
 
 # Before JAX is imported: no accelerator, and as many devices as the meshes of these tests.
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_NUM_CPU_DEVICES"] = "8"
+
+
+@pytest.fixture(autouse=True, scope="package")
+def quick_compiles():
+    """XLA reads its flags once in a process, at the first device; programs that tests start do not inherit them."""
+    import jax
+
+    with patch.dict(os.environ, quick_environment()):
+        jax.devices()

@@ -223,7 +223,8 @@ def _energy(program: JudgedProgram, entry: ProgramReport, timing: Timing, times:
     case, chip = program.case, times.chip
     return measure_energy(
         times.by_key[program.result.key],
-        timing,
+        timing.per_step,
+        timing.by_verdict,
         verdict_shares(entry.collectives),
         chip,
         per_chip=chip.devices,

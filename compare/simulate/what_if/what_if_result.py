@@ -1,6 +1,6 @@
 """What a run does on other machines."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from compare.network.machines.changes import BANDWIDTH, scale_machine
@@ -72,6 +72,9 @@ def simulate_run(request: WhatIf, subjects: Sequence[Subject]) -> list[SubjectRe
 
     for subject in subjects:
         speed_up(subject, 1.0)  # what does not fit is named by its default program
+    for subject in subjects:
+        for _, simulation in _points(subject, request):
+            subject.program.layout(simulation)  # and what a sweep cannot ask for is said before the long search below
     induced = compare_frameworks(subjects, speed_up, _find_enough, _MOST_FACTOR)
     results = []
     for subject in subjects:
@@ -100,11 +103,12 @@ def simulate_run(request: WhatIf, subjects: Sequence[Subject]) -> list[SubjectRe
 
 
 def _sweep(subject: Subject, request: WhatIf) -> tuple[tuple[float | str, Outcome], ...]:
-    values = request.sweep.values if request.sweep else ()
-    return tuple(
-        (value, simulate_subject(subject, build_point(request, subject.topology, value, subject.chip)))
-        for value in values
-    )
+    return tuple((value, simulate_subject(subject, point)) for value, point in _points(subject, request))
+
+
+def _points(subject: Subject, request: WhatIf) -> Iterator[tuple[float | str, Simulation]]:
+    for value in request.sweep.values if request.sweep else ():
+        yield value, build_point(request, subject.topology, value, subject.chip)
 
 
 def _find_enough(matters: Callable[[float], bool]) -> float | None:

