@@ -112,7 +112,8 @@ def test_the_same_runs_have_the_same_draws_and_other_runs_have_others(tmp_path: 
     write_plan(tmp_path / "a", "dp2tp4@v6e:2x4", compute_ns=100.0)
     first = query_runs('select run, errors, draw, drawn_ns from "step-draws"', tmp_path / "a").fetchall()
     assert query_runs('select run, errors, draw, drawn_ns from "step-draws"', tmp_path / "a").fetchall() == first
-    by_run = {run: [ns for name, errors, _, ns in first if (name, errors) == (run, "own")] for run, *_ in first}
+    runs = {run for run, *_ in first}
+    by_run = {run: [ns for name, errors, _, ns in first if (name, errors) == (run, "own")] for run in runs}
     one, other = by_run.values()
     assert one != other
 
