@@ -11,7 +11,7 @@ from compare.report.model.codec import encode
 from compare.report.model.report import Report
 from compare.report.programs import MISSING, JudgedProgram, Key
 from compare.run.errors import WorkError
-from compare.run.folder.load_run import JudgedRun, Run, judge_run, read_run
+from compare.run.folder.load_run import JudgedRun, judge_run, read_run
 
 
 def diff_cells(a: Path, b: Path) -> ProgramsDiff:
@@ -24,7 +24,7 @@ def diff_cells(a: Path, b: Path) -> ProgramsDiff:
 def _cell(path: Path) -> JudgedProgram:
     place = path.resolve()
     run = read_run(place.parents[2])
-    (program,) = _judge(replace(run, results=run.select(place.parts[-3:]))).programs
+    (program,) = judge_run(replace(run, results=run.select(place.parts[-3:])).without_passes()).programs
     if program.result.status != "ok":
         raise WorkError(f"{path} has no program: {program.result.status}: {program.result.error}")
     return program
@@ -32,13 +32,8 @@ def _cell(path: Path) -> JudgedProgram:
 
 def diff_runs(a: Path, b: Path) -> RunsDiff:
     """The diff of two run folders, both judged again by the same rules."""
-    runs = _judge(read_run(a)), _judge(read_run(b))
+    runs = judge_run(read_run(a).without_passes()), judge_run(read_run(b).without_passes())
     return run_report((_cells(runs[0]), _cells(runs[1])), (runs[0].report(), runs[1].report()), names=(str(a), str(b)))
-
-
-def _judge(run: Run) -> JudgedRun:
-    """Without what the compiler did to each collective, which takes longer than the rest, and no diff says."""
-    return judge_run(replace(run, results=tuple(replace(result, passes=None) for result in run.results)))
 
 
 def _cells(run: JudgedRun) -> dict[Key, JudgedProgram]:
