@@ -34,17 +34,28 @@ REMEDIES = ROOT / "compare" / "compile" / "rewrite.py"
 
 
 @functools.cache
+def statements(file: Path) -> list[ast.stmt]:
+    """Of a file; parsed once for all tests."""
+    return ast.parse(file.read_text(encoding="utf-8")).body
+
+
+@functools.cache
+def import_statements(file: Path) -> list[ast.Import | ast.ImportFrom]:
+    """Of a file, inside functions too."""
+    nodes = (node for line in statements(file) for node in ast.walk(line))
+    return [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+@functools.cache
 def imports(file: Path) -> list[str]:
-    """The modules that a file imports, by their full names, inside functions too."""
+    """The modules that a file imports, by their full names."""
     found = []
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found += [name.name for name in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            found.append(node.module or "")
+    for node in import_statements(file):
+        found += [name.name for name in node.names] if isinstance(node, ast.Import) else [node.module or ""]
     return found
 
 
+@functools.cache
 def files(room: str) -> list[Path]:
     return sorted((ROOT / room).rglob("*.py"))
 
@@ -136,16 +147,17 @@ def graph() -> dict[str, set[str]]:
 
 def imported_modules(file: Path) -> Iterator[str]:
     """Also those that are imported as names of their package: `from compare.run import cache`."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in import_statements(file):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             yield from (
                 f"{node.module}.{name.name}" if is_module(node.module, name.name) else str(node.module)
                 for name in node.names
             )
 
 
+@functools.cache
 def is_module(package: str | None, name: str) -> bool:
     path = ROOT.joinpath(*(package or "").split("."), name)
     return path.with_suffix(".py").is_file() or path.is_dir()
@@ -289,7 +301,7 @@ def test_rooms_take_typed_arguments_and_parse_no_command_line():
     for file in files("compare"):
         names = {
             f"{node.module}.{name.name}"
-            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+            for node in import_statements(file)
             if isinstance(node, ast.ImportFrom)
             for name in node.names
         }
@@ -402,12 +414,7 @@ def test_compiled_text_is_read_without_runs_and_without_profiles(command, names,
 def test_one_word_names_at_most_three_files_or_classes():
     """Errors and commands aside: who looks for a name finds it."""
     files = [path for path in (ROOT / "compare").rglob("*.py") if path.stem not in ("__init__", "__main__", "errors")]
-    classes = [
-        node.name
-        for path in files
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.ClassDef)
-    ]
+    classes = [node.name for path in files for node in statements(path) if isinstance(node, ast.ClassDef)]
     often = Counter([path.name for path in files] + classes)
     assert {name: number for name, number in often.items() if number > 3} == {}
 

@@ -1,6 +1,7 @@
 """The diff of two run folders, program by program, or of one program of each."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from compare.diff.diff_report import SCHEMA, diff_report, diff_values
@@ -22,9 +23,8 @@ def diff_cells(a: Path, b: Path) -> ProgramsDiff:
 
 def _cell(path: Path) -> JudgedProgram:
     place = path.resolve()
-    program = next(
-        cell for cell in judge_run(read_run(place.parents[2])).programs if cell.result.key == place.parts[-3:]
-    )
+    run = read_run(place.parents[2])
+    (program,) = judge_run(replace(run, results=run.select(place.parts[-3:])).without_passes()).programs
     if program.result.status != "ok":
         raise WorkError(f"{path} has no program: {program.result.status}: {program.result.error}")
     return program
@@ -32,7 +32,7 @@ def _cell(path: Path) -> JudgedProgram:
 
 def diff_runs(a: Path, b: Path) -> RunsDiff:
     """The diff of two run folders, both judged again by the same rules."""
-    runs = judge_run(read_run(a)), judge_run(read_run(b))
+    runs = judge_run(read_run(a).without_passes()), judge_run(read_run(b).without_passes())
     return run_report((_cells(runs[0]), _cells(runs[1])), (runs[0].report(), runs[1].report()), names=(str(a), str(b)))
 
 

@@ -10,6 +10,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Annotated
 
 from compare.report.model.codec import Count, JsonObject, all_options, hinted_fields, is_required, key_of, plain_options
@@ -94,6 +95,7 @@ def _record(kind: type, definitions: JsonObject) -> JsonObject:
     return {**about, "required": required, "properties": properties, **others}
 
 
+@cache
 def _notes(kind: type) -> Mapping[str, str]:
     """Field -> the string below it in the source."""
     notes = {}

@@ -16,7 +16,7 @@ def measure_run(folder: Path, *, chip: Path | None) -> tuple[Report, tuple[str, 
     `WorkError` where the run has no modelled program of its own slice.  Nothing is written.
     chip: a user's file; `None`: that of the run folder, or the generation's.
     """
-    judged = judge_run(read_run(folder))
+    judged = judge_run(read_run(folder).without_passes())
     times = judged.timelines(chip=chip)
     report = add_times(judged.report(), judged.programs, times)
     unmodelled = (

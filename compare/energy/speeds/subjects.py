@@ -72,7 +72,7 @@ def load_subjects(folder: Path, *, chip: Path | None) -> Subjects:
     if read_simulation(folder) is not None:
         raise WorkError(f"--frequency and --marginal are of a run's own machine; {folder} is simulated ({SIMULATION})")
     known = find_chip(folder, run.case.topology.generation, chip)
-    judged = judge_run(run)
+    judged = judge_run(run.without_passes())
     report = judged.report()
     hardware = Hardware.of(known)
     programs = tuple(

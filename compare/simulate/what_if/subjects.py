@@ -86,7 +86,7 @@ def load_subjects(folder: Path, *, chip: Path | None = None) -> tuple[list[Subje
         raise TimingError(f"{folder} holds neither a run ({CASE}) nor a Chakra trace (name.0.et, name.1.et …)")
     run = read_run(folder)
     known = find_chip(folder, run.case.topology.generation, chip)
-    judged = judge_run(run)
+    judged = judge_run(run.without_passes())
     report = judged.report()
     subjects = []
     for phase, entry in report.phases.items():

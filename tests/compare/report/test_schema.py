@@ -103,9 +103,9 @@ def is_read(kind: type, value: JsonObject) -> bool:
 
 
 def shorten(value: Any) -> Any:
-    """The same with the first records of each list: one is like another."""
+    """The same with the first entry of each list, one is like another; but all words, of which some are the axes."""
     if isinstance(value, list):
-        return [shorten(part) for part in value[: 2 if isinstance(value[0], dict) else None]] if value else []
+        return value if all(isinstance(part, str) for part in value) else [shorten(part) for part in value[:1]]
     return {key: shorten(part) for key, part in value.items()} if isinstance(value, dict) else value
 
 

@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,12 @@ def change(**lines_of: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture
 def sweep() -> Sweep:
+    """Of a test's own, to change."""
+    return copy.deepcopy(make_sweep())
+
+
+@cache
+def make_sweep() -> Sweep:
     """tp4pp2 as it is; dp2tp4, whose JAX crashed; dp8 of a small model, which needs nothing; ep8, refused."""
     options = sweep_parser().parse_args(["--models", "llama-3.1-8b,tiny", "--meshes", "tp4pp2,dp2tp4,ep8,dp8"])
     crash = {"status": "crashed", "error": "died of SIGABRT: <b>boom</b>", "ratio": None, "wire_bytes": None}

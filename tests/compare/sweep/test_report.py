@@ -14,7 +14,8 @@ from compare.run.folder.load_run import is_complete as is_whole
 from compare.sweep.sweep import CaseEnd, read_result
 from compare.sweep.sweep_report import build_summary, check_sweep, earlier_rows, is_complete, result_row, sentence
 from meshes.process.documents import parse_json
-from tests.compare.sweep.sweeps import REPORT, ROOT
+from tests.compare.sweep.sweeps import REPORT
+from tests.places import ROOT
 
 ASKED = sweep_parser().parse_args(["--meshes", "tp4pp2,tp8,ep8"])
 

@@ -1,10 +1,12 @@
 """Rows of one source line are told apart by the call that differs, and a scope map finds the function that called."""
 
+from functools import cache
 from itertools import starmap
 
+from compare import collectives
 from compare.hlo.collectives.collectives import tell_apart
 from compare.hlo.text.metadata import Frame
-from tests.compare.split_programs import compile_split
+from tests.compare.split_programs import compile_split, lower_split
 
 
 def stacks(*words):
@@ -57,9 +59,15 @@ TALL, WIDE = ((2048, 1024), ("tp", None)), ((1024, 4096), (None, "tp"))
 ARRAYS = [((64, 2048), ("dp", "tp")), WIDE, TALL, ((4096, 1024), ("tp", None))]
 
 
+@cache
+def lowered():
+    """Once: a program that is lowered from another line is compiled anew."""
+    return lower_split(Block(), ARRAYS, ("dp", None))
+
+
 def sums(**options):
     """Of two row-parallel matmuls, both written by `dense`."""
-    return [row for row in compile_split(Block(), ARRAYS, ("dp", None), **options) if row.kind == "all-reduce"]
+    return [row for row in collectives(lowered(), topology="v5e:2x4", **options) if row.kind == "all-reduce"]
 
 
 def test_a_compiled_program_tells_which_method_called_the_helper():

@@ -9,14 +9,20 @@ from typing import Any
 import pytest
 
 from tests.compare.render.from_json import page, pictures
+from tests.compare.render.reports import make_report
 
 Report = dict[str, Any]
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 
 
-def test_the_page_begins_with_the_sentence_and_has_every_part(report: Report) -> None:
-    html = page(report, pictures=pictures(report))
+@pytest.fixture(scope="module")
+def html() -> str:
+    report = make_report()
+    return page(report, pictures=pictures(report))
+
+
+def test_the_page_begins_with_the_sentence_and_has_every_part(html: str, report: Report) -> None:
     text = " ".join(re.sub(r"<[^>]*>", " ", html.partition("<body>")[2]).replace("\N{NO-BREAK SPACE}", " ").split())
     assert report["sentence"] in unescape(text)
     for part in ("why-prefill", "story-prefill", "mesh", "figures", "plan", "honesty", "glossary"):
@@ -24,8 +30,7 @@ def test_the_page_begins_with_the_sentence_and_has_every_part(report: Report) ->
         assert f'href="#{part}"' in html
 
 
-def test_nothing_is_fetched_and_no_script_runs(report: Report) -> None:
-    html = page(report, pictures=pictures(report))
+def test_nothing_is_fetched_and_no_script_runs(html: str) -> None:
     assert "<script" not in html
     assert not re.search(r"""(?:src|href)\s*=\s*["'](?!data:|#)""", html)
     assert "url(" not in html

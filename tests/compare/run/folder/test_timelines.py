@@ -1,5 +1,7 @@
 """Which measured programs of two arms are held against each other; a modelled step with a user's constants."""
 
+from dataclasses import replace
+
 import pytest
 
 from compare.run.errors import WorkError
@@ -12,7 +14,8 @@ from tests.places import EXAMPLE
 
 def test_a_step_is_modelled_with_the_constants_of_the_folder_and_says_where_they_are_from(tmp_path):
     """Links of half the rate: the same compute, and more communication."""
-    decode = [p for p in judge_run(read_run(EXAMPLE)).programs if p.result.key == ("jax", "decode", "tpu")]
+    run = read_run(EXAMPLE)
+    decode = judge_run(replace(run, results=run.select(("jax", "decode", "tpu")))).programs
     (usual,) = build_timelines(decode, folder=tmp_path).by_key.values()
     (tmp_path / CHIP).write_text(
         'generation = "v5e"\ncalibrated-on = "our pod, June"\n'
