@@ -40,10 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"--per-host is at least 1, not {options.per_host}")
     axes, contract = axes_of(options), contract_of(options, parser)
 
-    import pandas as pd
+    from compare.timeline.timeline import plain_strings
 
-    # Names of columns as Arrow strings take a fifth of the time of a small profile.
-    with pd.option_context("mode.string_storage", "python"):
+    with plain_strings():
         return _answer(options, axes, contract)
 
 
