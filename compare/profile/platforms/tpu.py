@@ -153,7 +153,9 @@ def _kind(line: Line) -> str | None:
 def _operations(line: Line, core: _Core, kind: str, executions: pd.DataFrame) -> pd.DataFrame:
     names, shown = line.names, line.display_names
     starts = line.start_ns(core.zero_ns)
-    hlo_op = fill_words(map_words(names, _hlo_name), map_words(fill_words(line.words("hlo_op"), shown), _bare))
+    hlo_op = fill_words(
+        map_words(names, _hlo_name), lambda: map_words(fill_words(line.words("hlo_op"), lambda: shown), _bare)
+    )
     module, run = _program_at(starts, executions, line)
     return frame(
         {
@@ -166,7 +168,7 @@ def _operations(line: Line, core: _Core, kind: str, executions: pd.DataFrame) ->
             "category": line.words("hlo_category"),
             "source": line.words("source"),
             "source_stack": line.words("source_stack"),
-            "tf_op": fill_words(line.words("tf_op"), line.words("tf_op_name")),
+            "tf_op": fill_words(line.words("tf_op"), lambda: line.words("tf_op_name")),
             "main": core.is_main and kind == OPS,
             "start_ns": starts,
             "duration_ns": line.duration_ns,
@@ -205,7 +207,7 @@ def _program_at(starts: Times, executions: pd.DataFrame, line: Line) -> tuple[pd
     codes = np.where(inside, np.append(np.asarray(modules.codes, np.int64), -1)[index], len(words) - 1)
     program = words_by_code(codes, words)
     run = np.where(inside, np.append(executions["run"].to_numpy(np.int64), -1)[index], -1)
-    return (program if inside.all() else fill_words(program, _numbered(line.numbers("program_id", missing=-1)))), run
+    return fill_words(program, lambda: _numbered(line.numbers("program_id", missing=-1))), run
 
 
 def _numbered(programs: Ints) -> pd.Categorical:

@@ -123,11 +123,11 @@ def words_by_code(codes: NDArray[np.int8 | np.int16 | np.int32 | np.int64], word
     return pd.Categorical.from_codes(new_codes[codes], categories=pd.Index(list(known), dtype=object))
 
 
-def fill_words(words: pd.Categorical, others: pd.Categorical) -> pd.Categorical:
-    """The words; where one is empty, the other's."""
+def fill_words(words: pd.Categorical, others: Callable[[], pd.Categorical]) -> pd.Categorical:
+    """The words; where one is empty, the other's, which are read only then."""
     if "" not in words.categories:
         return words
-    both = concat_words([words, others])
+    both = concat_words([words, others()])
     first, second = np.split(np.asarray(both.codes), 2)
     known = list(both.categories)
     empty = known.index("") if "" in known else -1
