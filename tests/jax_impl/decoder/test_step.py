@@ -21,7 +21,8 @@ EVERYTHING = (("pp2cp2tp2+sp", "tiny"), ("cp2ep2tp2+sp", "tiny-moe"))
 """Meshes with every axis and rule between them, beside those above."""
 
 MODELS = ("tiny", "tiny-moe", "llama-3.2-1b", "qwen3-30b-a3b", "qwen1.5-moe-a2.7b")
-CASES = [(mesh, "tiny") for mesh in MESHES] + list(EVERYTHING)
+FEWER_AXES = [pytest.param(mesh, "tiny", marks=pytest.mark.slow) for mesh in MESHES[:-1]]
+CASES = [*FEWER_AXES, (MESHES[-1], "tiny"), *EVERYTHING]
 PHASES = ("prefill", "decode")
 
 

@@ -143,6 +143,7 @@ def test_gathers_of_weights_that_are_split_on_purpose_are_needed_and_sums_in_the
     assert "weight-gather" not in printed
 
 
+@pytest.mark.slow
 def test_a_training_step_is_rolled_up_as_the_page_prints_it(run_file):
     page = (ROOT / "docs/own_program.md").read_text()
     shown = page.partition("Below the rows it prints\n\n```\n")[2].partition("```")[0]
