@@ -4,14 +4,13 @@ import pytest
 
 from meshes.variants import VARIANTS
 
-torch = pytest.importorskip("torch")
-
 BATCH, HEADS, KV_HEADS, SEQ, WIDTH = 4, 8, 2, 6, 16
 
 
 @pytest.mark.parametrize("name", [name for name, row in VARIANTS.items() if row.site == "attention"])
 @pytest.mark.parametrize("ways", [1, 2])
 def test_attention_written_as_the_lines_say_is_the_call_that_they_replace(name, ways):
+    torch = pytest.importorskip("torch")  # here: where tests are collected, each process would wait for it
     functional = torch.nn.functional
     q, k, v = (torch.randn(BATCH, heads, SEQ, WIDTH) for heads in (HEADS, KV_HEADS, KV_HEADS))
     expected = functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
