@@ -92,6 +92,14 @@ def test_a_variable_that_changes_programs_is_part_of_it(tmp_path: Path, monkeypa
     assert ask(tmp_path / "b", make) == "2"
 
 
+def test_where_a_library_of_the_tests_found_libtpu_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """libtpu says so in the environment of whichever process imports it, and each virtual environment has its own."""
+    make = Maker()
+    for number, place in enumerate(("one", "another")):
+        monkeypatch.setenv("TPU_LIBRARY_PATH", f"{place}/libtpu.so")
+        assert ask(tmp_path / str(number), make) == "1"
+
+
 def test_what_failed_is_asked_again(tmp_path: Path) -> None:
     assert ask(tmp_path / "a", Maker(fails=True)) == ""
     assert ask(tmp_path / "b", Maker()) == "1"

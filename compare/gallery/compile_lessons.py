@@ -227,7 +227,7 @@ def _lower_key(job: _Job) -> str:
         "versions": _versions(job.arm.packages),
         "sources": _sources(job.arm.name),
     }
-    return make_key(request | {"environment": _environment()})
+    return make_key(request | tasks.describe_environment())
 
 
 def _compile_key(job: _Job) -> str:
@@ -237,7 +237,7 @@ def _compile_key(job: _Job) -> str:
         "sources": _compiler_sources(),
     }
     request = {"program": file_digest(job.lowered / PROGRAM), "topology": job.lesson.topology, **job.compiling()}
-    return make_key(request | made_by | {"environment": _environment()})
+    return make_key(request | made_by | tasks.describe_environment())
 
 
 def _title(kind: str) -> str:
@@ -263,13 +263,6 @@ def _compiler_sources() -> str:
     folder = tasks.ROOT / "compare" / "compile"
     files = ("compiler.py", "workers/compile_batch.py", "workers/gspmd_to_shardy.py")
     return sources_digest(*(folder / file for file in files))
-
-
-@once
-def _environment() -> dict[str, str]:
-    """The user's environment variables that can change a program."""
-    variables = {name: text for name, text in sorted(os.environ.items()) if name.startswith(tasks.PREFIXES)}
-    return {name: text for name, text in variables.items() if name not in tasks.QUIET}
 
 
 def _made(job: _Job) -> LessonResult:

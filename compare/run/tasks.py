@@ -46,6 +46,10 @@ PROFILES = "trace/plugins/profile/*/*.xplane.pb"
 PREFIXES = ("JAX_", "XLA_", "LIBTPU_", "TPU_", "PJRT_", "PT_XLA_", "TORCH")
 """Prefixes of environment variables that can change a program."""
 
+# libtpu sets the last in every process that imports it, by way of JAX; the compile loads the installed one regardless.
+UNCHANGING = {*QUIET, "TPU_LIBRARY_PATH"}
+"""Environment variables with such a prefix that change no program."""
+
 NOT_LOWERED = ("name", "topology", "order")
 """Words of a case that do not affect lowering: programs use logical device ids."""
 
@@ -290,5 +294,5 @@ def compiler_sources() -> str:
 def describe_environment() -> Mapping[str, object]:
     """The parts of the environment that can change a program, for cache keys."""
     variables = {name: text for name, text in sorted(os.environ.items()) if name.startswith(PREFIXES)}
-    environment = {name: text for name, text in variables.items() if name not in QUIET}
+    environment = {name: text for name, text in variables.items() if name not in UNCHANGING}
     return {"protocol": PROTOCOL, "python": sys.version_info[:3], "environment": environment}

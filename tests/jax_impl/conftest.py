@@ -10,15 +10,17 @@ from tests.xla_flags import quick_environment
 
 collect_ignore_glob = [] if find_spec("jax") and find_spec("flax") else ["test_*.py"]
 
-# Before JAX is imported: no accelerator, and as many devices as the meshes of these tests.
-os.environ["JAX_PLATFORMS"] = "cpu"
-os.environ["JAX_NUM_CPU_DEVICES"] = "8"
+if not collect_ignore_glob:
+    import jax
+
+    # No accelerator, and as many devices as the meshes of these tests: of this process only.  What other tests keep has
+    # the environment in its key.
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_num_cpu_devices", 8)
 
 
 @pytest.fixture(autouse=True, scope="package")
 def quick_compiles():
     """XLA reads its flags once in a process, at the first device; programs that tests start do not inherit them."""
-    import jax
-
     with patch.dict(os.environ, quick_environment()):
         jax.devices()
