@@ -109,12 +109,14 @@ def redrawn(tmp_path_factory):
     return out, done.stdout
 
 
+@pytest.mark.slow
 def test_the_example_in_the_readme_is_what_the_command_prints(redrawn):
     printed = redrawn[1].rpartition("\n\n")[0]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert between(readme, "example") == f"```\n{printed}\n```\n"
 
 
+@pytest.mark.slow
 def test_the_example_run_is_drawn_as_this_version_draws_it(redrawn):
     out, _ = redrawn
     for name in ("report.json", "case.json"):

@@ -34,7 +34,10 @@ for names in lines:
 """Each line of names in a process of its own, into which no other was imported."""
 
 
-@pytest.mark.parametrize("first", ["", "import compare.run.cache, compare.plan"], ids=["alone", "behind the rooms"])
+BEHIND = pytest.param("import compare.run.cache, compare.plan", id="behind the rooms", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("first", [pytest.param("", id="alone"), BEHIND])
 def test_every_name_is_imported_and_called_whatever_was_imported_before(first: str) -> None:
     """Names from one file come together; `run` and `plan`, which are modules, too, alone."""
     lines: dict[str, list[str]] = {}

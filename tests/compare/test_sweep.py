@@ -78,6 +78,7 @@ def test_without_ray_its_engine_says_how_to_get_it(tmp_path):
     assert (status, error) == (2, ["error: ray is not installed; get it with pip install -e '.[ray]'"])
 
 
+@pytest.mark.slow
 def test_a_cluster_that_is_not_there_is_one_line_at_once(tmp_path):
     pytest.importorskip("ray", reason="ray is not installed: pip install -e '.[ray]'")
     words = ("--meshes", "tp8", "--models", "tiny", "--engine", "ray")

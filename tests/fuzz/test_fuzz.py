@@ -28,7 +28,10 @@ FEW = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FEW)
+QUICK = [pytest.param(name, marks=() if name.startswith("HLO") else pytest.mark.slow) for name in FEW]
+
+
+@pytest.mark.parametrize("name", QUICK)
 def test_every_input_is_read_or_refused_in_one_line(name, monkeypatch):
     monkeypatch.setattr(run, "MOST_SECONDS", 300)
     outcomes = run.try_inputs(NAMED[name], range(FEW[name]), seed=12)

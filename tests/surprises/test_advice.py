@@ -90,8 +90,19 @@ LOGITS = [((8, 1024), (None, "tp"))]
 SCORES = [((64, 512), ("dp", "tp"))]
 TOKENS = ((64, 256), ("dp", None))
 LESSONS = [
-    ("docs/gallery/sample-top.html", sampled, best_of_each_part, LOGITS, LOGITS, ()),
-    ("docs/gallery/sort-rows.html", descending, ascending_negated, SCORES, SCORES, ("dp", "tp")),
+    # libtpu takes seconds for a sort of any size.
+    pytest.param(
+        "docs/gallery/sample-top.html", sampled, best_of_each_part, LOGITS, LOGITS, (), marks=pytest.mark.slow
+    ),
+    pytest.param(
+        "docs/gallery/sort-rows.html",
+        descending,
+        ascending_negated,
+        SCORES,
+        SCORES,
+        ("dp", "tp"),
+        marks=pytest.mark.slow,
+    ),
     (
         "docs/surprises/fused_projections.py",
         halves,

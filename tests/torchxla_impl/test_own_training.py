@@ -1,9 +1,12 @@
 """Autograd in one's own PyTorch/XLA program: off unless it is asked for."""
 
+import pytest
+
 from compare import collectives
 from tests.torchxla_impl.workers import script
 
 
+@pytest.mark.slow
 def test_off_unless_asked_for_and_a_training_step_sums_its_gradients(tmp_path):
     """Forward: partial sums of [64/2, 512] in float32 over tensor.  Backward: a quarter of each weight's gradient, and
     the loss, over data, in one all-reduce."""

@@ -104,6 +104,7 @@ def test_the_program_has_the_declared_parameters_and_overwrites_the_cache(done: 
     assert (set(carried.overwritten), set(carried.overwritten.values())) == (set(pairs), set(pairs.values()))
 
 
+@pytest.mark.slow
 def test_without_a_tpu_it_says_so_at_the_end(tmp_path: Path) -> None:
     path = tiny(tmp_path, phases=("decode",))
     ended = run(["-m", "torchxla_impl.profile", str(path), str(tmp_path), "tpu"])

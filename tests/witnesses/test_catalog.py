@@ -67,6 +67,7 @@ def test_an_unknown_name_and_an_unknown_tensor_are_said():
         witness("tunix").row("layers.0.attn.sink")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("transformers") is None, reason="transformers is not installed")
 @pytest.mark.parametrize("family", ["Llama", "Qwen3", "Mixtral"])
 def test_every_tensor_of_the_model_has_a_row_and_is_split_as_megatron_does(family):

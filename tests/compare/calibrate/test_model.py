@@ -30,6 +30,7 @@ def _as_host(row):
     return type(row)(row.id, row.what, row.role, row.generation, row.source, row.quoted, "host", row.fields)
 
 
+@pytest.mark.slow
 def test_links_launches_and_steps_come_back(fit):
     """To one per cent of the rate; launches and steps, which are small beside it, to four."""
     fitted = {each.name: each for each in filter(None, map(convert_time, fit.estimates))}
@@ -44,6 +45,7 @@ def test_links_launches_and_steps_come_back(fit):
     assert fitted["cycle_factor"].low < known["cycle_factor"].value < fitted["cycle_factor"].high
 
 
+@pytest.mark.slow
 def test_what_no_program_shows_is_not_fitted(fit):
     assert set(fit.unseen) == {
         "dispatch_s",

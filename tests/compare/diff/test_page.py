@@ -102,7 +102,7 @@ def test_a_page_opens_without_a_complaint_or_a_request_at_any_width(browser: Any
     assert browser.get_log("browser") == []
 
 
-for mark in MARKS:
+for mark in (*MARKS, pytest.mark.slow):
     test_a_page_opens_without_a_complaint_or_a_request_at_any_width = mark(
         test_a_page_opens_without_a_complaint_or_a_request_at_any_width
     )

@@ -53,6 +53,7 @@ def energy_of(phase, arm):
     return entry["energy"], entry["timing"]["per_step"]["step_ns"]
 
 
+@pytest.mark.slow
 def test_at_the_nominal_frequency_the_energy_is_the_reports(answer):
     assert answer.document["voltage"] == (
         "V/V0 = 1 - 0.5 (1 - f/f0), assumed (γ 0 to 1); of static power 29% (6% to 70%) follow the core's voltage"
@@ -68,6 +69,7 @@ def test_at_the_nominal_frequency_the_energy_is_the_reports(answer):
         assert step_ns < slow["step_ns"] < 2 * step_ns
 
 
+@pytest.mark.slow
 def test_at_half_the_frequency_only_the_core_and_its_static_power_spend_less(answer):
     """Matrix and vector × 0.75², 29 % of static × 0.75 for the longer step, memory and networks as they were."""
     for curve in answer.document["frequency"]:
@@ -78,6 +80,7 @@ def test_at_half_the_frequency_only_the_core_and_its_static_power_spend_less(ans
         assert slow["step_j"] == pytest.approx(by_hand, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_both_options_agree_on_what_a_faster_core_does(answer):
     """The slope of the energies at 0.9 and 1.1 of the frequency is the marginal efficiency of compute, which is one
     over ±1 %: to 0.02, where a rule of its own for each was 0.34 to 0.41 apart."""
@@ -89,6 +92,7 @@ def test_both_options_agree_on_what_a_faster_core_does(answer):
         assert margins[curve["arm"], curve["phase"]]["efficiency"] == pytest.approx(slope, abs=0.02)
 
 
+@pytest.mark.slow
 def test_marginal_efficiency_is_the_formula_on_every_program(answer):
     """(P_static · (t_bound − γ · κ · step) − 2γ · E_dyn) ÷ E, κ 29 % for compute; what the parts bind is no more than
     the step."""
@@ -106,12 +110,14 @@ def test_marginal_efficiency_is_the_formula_on_every_program(answer):
         assert sum(row["bound_ns"] for row in each["parts"].values()) <= 1.001 * step_ns
 
 
+@pytest.mark.slow
 def test_products_that_read_weights_follow_the_memory_and_not_the_clock(answer):
     """JAX's decode step reads 8.6 GB of weights on each device."""
     (decode,) = (each for each in answer.document["marginal"] if (each["phase"], each["arm"]) == ("decode", "jax"))
     assert decode["parts"]["memory"]["bound_ns"] > 3 * decode["parts"]["compute"]["bound_ns"]
 
 
+@pytest.mark.slow
 def test_the_docs_have_what_is_best(answer):
     """docs/calibration.md, section 4: a sentence for each program."""
     page = " ".join((ROOT / "docs/calibration.md").read_text(encoding="utf-8").replace("\n> ", " ").split())
@@ -121,6 +127,7 @@ def test_the_docs_have_what_is_best(answer):
         assert sentence in page
 
 
+@pytest.mark.slow
 def test_the_docs_have_the_marginal_efficiencies(answer):
     """docs/calibration.md, section 5: a row for each program."""
     page = (ROOT / "docs/calibration.md").read_text(encoding="utf-8")
@@ -148,6 +155,7 @@ def test_what_is_assumed_is_tried_at_every_corner():
     assert corners == {(gamma, share) for gamma in (0.0, 1.0) for share in (0.06, 0.29, 0.7)}
 
 
+@pytest.mark.slow
 def test_the_figure_says_what_it_is_made_of(answer):
     words = " ".join(re.findall(r">([^<>]+)</text>", answer.figure))
     for part in ("not measured", "prefill: energy of a step, J", "decode: energy × delay", "JAX", "TorchXLA"):

@@ -13,9 +13,9 @@ NOTE = "nothing is split: each of the 8 devices has every argument whole, and do
     ("x", "w", "y", "replicated"),
     [
         ((), (), (), True),
-        (("dp",), (), ("dp",), False),  # split well: nothing has to be sent
+        pytest.param(("dp",), (), ("dp",), False, marks=pytest.mark.slow),  # split well: nothing has to be sent
         ((), (), ("dp",), False),  # each makes its own rows: their work is split, though no argument is
-        ((None, "tp"), ("tp",), (), False),
+        pytest.param((None, "tp"), ("tp",), (), False, marks=pytest.mark.slow),
     ],
 )
 def test_what_is_split_is_seen(x, w, y, replicated):

@@ -63,6 +63,7 @@ def test_unknown_executions_stay_unknown():
     assert line.step_wire_bytes is None
 
 
+@pytest.mark.slow
 def test_a_windowed_einsum_s_hops_are_one_line():
     """Lesson sequence-windows: a gather, and five permutes of B·S·D·2/dp/tp = 1 MB, one behind the other."""
     arrays = [((4, 1024, 1024), ("dp", "tp")), ((1024, 8192), (None, "tp")), ((8192, 1024), ("tp",))]

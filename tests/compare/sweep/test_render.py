@@ -61,6 +61,7 @@ def make_sweep() -> Sweep:
     return build_summary(results, asked=vars(options), arms=["jax", "torchxla"])
 
 
+@pytest.mark.slow
 def test_a_name_of_any_length_leaves_the_figure_its_room(sweep):
     sweep["results"][0]["mesh"] = "tp" + "9" * 5000
     assert draw_ratios(sweep).svg

@@ -124,6 +124,7 @@ def refusal(sweep):
     return ""
 
 
+@pytest.mark.slow
 def test_what_is_read_again_is_checked_as_jsonschema_checks_it(results):
     """The same verdict on a whole sweep and on 300 with another value, or one name less, somewhere."""
     schema = json.loads((ROOT / "compare/sweep/sweep.schema.json").read_text())

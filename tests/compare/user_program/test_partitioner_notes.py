@@ -1,5 +1,7 @@
 """What the partitioner decided by itself is told: results that it splits, and tensors that it makes whole."""
 
+import pytest
+
 from compare import collectives
 from compare.compile.rematerialised import find_rematerialised
 from tests.compare.split_programs import compile_split
@@ -46,12 +48,14 @@ def test_a_tensor_that_is_made_whole_is_named_with_both_splits_and_its_line(tmp_
     assert collectives(tmp_path / "saved").notes == table.notes
 
 
+@pytest.mark.slow
 def test_results_that_are_left_open_are_told_only_where_the_compiler_splits_them():
     (note,) = collectives(lowered(lambda a: (a * 2, a.sum(), a.T), ("y", None, "x")), topology="v5e:2x4").notes
     assert note == "results without a sharding are split as the compiler chose: 0 as [y, -, x]; 2 as [x, -, y]"
     assert collectives(lowered(lambda a: a * 2, ("y", None, "x"), ("y", None, "x")), topology="v5e:2x4").notes == ()
 
 
+@pytest.mark.slow
 def test_a_result_that_the_compiler_makes_a_constant_is_told():
     """Places of the largest along a split dim are zeros, where they are all that is asked for (jax-ml/jax#19271)."""
     import jax

@@ -1,5 +1,7 @@
 """Matrix work that devices repeat, against arithmetic by hand."""
 
+import pytest
+
 from compare import collectives
 from compare.hlo.text.module import read
 from compare.user_program.repeated_work import count_by_line
@@ -44,6 +46,7 @@ def test_a_whole_head_is_multiplied_by_each_of_four_devices():
     assert note.endswith(f"test_repeated_work.py:{table.__code__.co_firstlineno + 17}")
 
 
+@pytest.mark.slow
 def test_what_is_split_everywhere_is_done_once():
     assert table((None, "tp")).notes == ()
 

@@ -87,7 +87,7 @@ def contract_rows(draw, mesh):
     )
 
 
-@pytest.mark.parametrize("mesh", MESHES)
+@pytest.mark.parametrize("mesh", ["dp2pp2tp2", pytest.param("cp2ep2tp2", marks=pytest.mark.slow)])
 @settings(max_examples=200)
 @given(data=st.data())
 def test_every_byte_is_inherent_inflated_or_induced_and_what_is_served_is_inherent(mesh, data):

@@ -128,6 +128,7 @@ def compile_text(folder: Path, options: dict) -> tuple[set[str], list[tuple[str,
     ]
 
 
+@pytest.mark.slow
 def test_libtpu_s_shardy_takes_the_rewritten_program_and_only_that(tmp_path):
     done = rewrite(tmp_path)
     assert done.returncode == 0, done.stderr

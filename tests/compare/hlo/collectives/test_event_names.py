@@ -220,6 +220,7 @@ def test_rows_of_another_program_are_refused():
         map_event_names(load("scan3").module, load("combined").rows)
 
 
+@pytest.mark.slow
 def test_thousands_of_collectives_each_have_their_event():
     line = f"  r%d = f32[8] all-reduce(r%d), channel_id=1, {GROUPS}, to_apply=add"
     many = "\n".join(line % (at, at - 1) for at in range(1, 2000))

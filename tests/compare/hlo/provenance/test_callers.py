@@ -3,6 +3,8 @@
 from functools import cache
 from itertools import starmap
 
+import pytest
+
 from compare import collectives
 from compare.hlo.collectives.collectives import tell_apart
 from compare.hlo.text.metadata import Frame
@@ -88,6 +90,7 @@ def test_a_path_is_asked_before_the_functions_around_it():
     }
 
 
+@pytest.mark.slow
 def test_of_two_sums_in_one_the_larger_is_named_too():
     """XLA joins them under the name of the first; [32, 64] and [32, 1024] of bf16 on a device."""
     import jax

@@ -55,6 +55,7 @@ def nothing(diff):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(TALKS, COMPUTES)
 def test_a_profile_against_itself_gives_zero_everywhere(comms, computes):
@@ -62,6 +63,7 @@ def test_a_profile_against_itself_gives_zero_everywhere(comms, computes):
     assert nothing(timeline_diff(unchanged, unchanged))
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(TALKS, COMPUTES, st.floats(-1e9, 1e12))
 def test_a_shifted_copy_gives_zero_everywhere(comms, computes, shift):

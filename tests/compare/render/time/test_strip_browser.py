@@ -10,7 +10,7 @@ from tests.compare.render.report.test_browser import COLOURS, contrast
 from tests.compare.render.time.test_page import make_page
 from tests.compare.render.timelines import step_ns
 
-pytestmark = MARKS
+pytestmark = [*MARKS, pytest.mark.slow]
 
 US = 1000.0
 WHOLE = step_ns(gathers=True)

@@ -178,6 +178,7 @@ def is_whole(place: Path) -> bool:
     return a == b != ""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the exchange of two folders is Linux's")
 def test_there_is_a_whole_run_folder_at_every_moment(case, tmp_path):
     """Two runs write the same case at once; a third is killed again and again."""

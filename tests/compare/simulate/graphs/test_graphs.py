@@ -67,6 +67,7 @@ def test_what_is_printed(capsys):
     )
 
 
+@pytest.mark.slow
 def test_a_calibrated_run_and_its_export_agree_and_the_line_says_so(capsys, tmp_path):
     """Bytes take twice as long: 1.5 to 2 times the exposed time, the rest is latency."""
     run = copy_example(tmp_path / "run", "jax/prefill/tpu")

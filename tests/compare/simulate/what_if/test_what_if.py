@@ -80,6 +80,7 @@ def test_copies_side_by_side_on_links_of_their_own_change_nothing(subjects):
         )
 
 
+@pytest.mark.slow
 def test_enough_bandwidth_is_where_doubling_no_longer_pays(subjects, results):
     result = results[0]
     assert result.enough is not None
@@ -152,6 +153,7 @@ def test_what_cannot_be_written_prints_nothing(subjects, tmp_path, capsys, monke
     assert path.read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_the_answer_as_json_names_every_program(subjects, results, capsys, monkeypatch):
     def simulate_once(request, programs):
         assert request == parse_what_if(SWEPT)
@@ -174,6 +176,7 @@ def test_the_answer_as_json_names_every_program(subjects, results, capsys, monke
     assert rows["sweep"][2]["step_ns"] == rows["twice_the_bandwidth"]["step_ns"]
 
 
+@pytest.mark.slow
 def test_the_utility_of_bandwidth_is_that_of_the_schedule_model(results):
     """`compare.metric` doubles the links' rate in the model, here the machine's dims are doubled."""
     subject = read_subject(Request(trace=RUN, arm="jax", phase="prefill", cell="tpu"))
@@ -219,6 +222,7 @@ def test_framework_induced_time_is_what_a_place_has_beyond_the_least_of_all_fram
     assert list_induced(outcomes) == {"a": 4 + 5, "b": 2, "c": 1 + 5}
 
 
+@pytest.mark.slow
 def test_what_a_faster_network_hides_of_the_time_that_only_one_framework_has(subjects, results):
     """In prefill all that JAX could avoid TorchXLA has, too: induced is the difference of the two."""
     pair = [each for each in subjects if each.phase == "prefill"]
