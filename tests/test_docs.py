@@ -14,7 +14,6 @@ from compare.verdict.causes import INDUCED, INFLATED
 from meshes.dims import DIMS
 from meshes.scopes import SCOPES
 from tests.places import ROOT
-from tests.test_floors import SLICES, SPINE, graph
 
 
 def between(text, mark):
@@ -128,33 +127,6 @@ def test_the_example_run_is_drawn_as_this_version_draws_it(redrawn):
 def without_figures(page):
     """The page without its pictures, whose bytes depend on fonts and versions."""
     return re.sub(r'src="data:image/[^"]*"', "", page)
-
-
-def test_the_architecture_page_names_the_rooms_in_their_order():
-    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-    rooms = re.findall(r"^\| `compare/(\w+)/` \|", text, re.MULTILINE)
-    assert tuple(rooms) == (*SPINE, *(name for name in SLICES if "." not in name))
-
-
-def test_every_path_on_the_architecture_page_is_there():
-    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-    paths = re.findall(r"`((?:compare|meshes|jax_impl|torchxla_impl|tests)/[\w/.]*)`", text)
-    assert len(paths) > 30
-    missing = [path for path in paths if not (ROOT / path).exists()]
-    assert not missing
-
-
-def test_the_files_that_are_said_to_be_off_the_path_of_a_verdict_are():
-    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-    said = text.partition("Not on the path are")[2].partition("## ")[0]
-    off = {path.removesuffix(".py").strip("/").replace("/", ".") for path in re.findall(r"`([\w/.]+)`", said)}
-    reached, waiting = set(), ["compare.hlo.collectives.collectives", "compare.verdict.verdict"]
-    while waiting:
-        if (name := waiting.pop()) not in reached:
-            reached.add(name)
-            waiting += graph()[name]
-    assert len(off) == 7
-    assert not {name for name in reached if name in off or name.rpartition(".")[0] in off}
 
 
 def test_the_index_of_the_docs_lists_every_page():

@@ -33,6 +33,10 @@ REMEDIES = ROOT / "compare" / "compile" / "rewrite.py"
 """Writes into a user's program of JAX what a user of JAX would write."""
 
 
+PARTS = ("body", "orelse", "handlers", "finalbody", "cases")
+"""Attributes of a statement that have statements inside."""
+
+
 @functools.cache
 def statements(file: Path) -> list[ast.stmt]:
     """Of a file; parsed once for all tests."""
@@ -42,8 +46,14 @@ def statements(file: Path) -> list[ast.stmt]:
 @functools.cache
 def import_statements(file: Path) -> list[ast.Import | ast.ImportFrom]:
     """Of a file, inside functions too."""
-    nodes = (node for line in statements(file) for node in ast.walk(line))
-    return [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    found, waiting = [], [*statements(file)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.append(node)
+        for name in PARTS:
+            waiting += getattr(node, name, [])
+    return found
 
 
 @functools.cache
@@ -450,8 +460,37 @@ def test_no_test_imports_jax_where_tests_are_collected():
     """But for the arm's own, whose conftest.py says how many devices there are, which JAX reads as it is imported."""
     early = []
     for path in (ROOT / "tests").rglob("test_*.py"):
-        statements = [] if "jax_impl" in path.parts else ast.parse(path.read_text(encoding="utf-8")).body
-        names = [alias.name for line in statements if isinstance(line, ast.Import) for alias in line.names]
-        names += [line.module or "" for line in statements if isinstance(line, ast.ImportFrom)]
+        text = "" if "jax_impl" in path.parts else path.read_text(encoding="utf-8")
+        # Perhaps in a text that a test runs; few files are parsed.
+        lines = ast.parse(text).body if re.search(r"^(import|from) .*\bjax\b", text, re.MULTILINE) else []
+        names = [alias.name for line in lines if isinstance(line, ast.Import) for alias in line.names]
+        names += [line.module or "" for line in lines if isinstance(line, ast.ImportFrom)]
         early += [path.name for name in names if name.partition(".")[0] == "jax"]
     assert not early
+
+
+def test_the_architecture_page_names_the_rooms_in_their_order():
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    rooms = re.findall(r"^\| `compare/(\w+)/` \|", text, re.MULTILINE)
+    assert tuple(rooms) == (*SPINE, *(name for name in SLICES if "." not in name))
+
+
+def test_every_path_on_the_architecture_page_is_there():
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`((?:compare|meshes|jax_impl|torchxla_impl|tests)/[\w/.]*)`", text)
+    assert len(paths) > 30
+    missing = [path for path in paths if not (ROOT / path).exists()]
+    assert not missing
+
+
+def test_the_files_that_are_said_to_be_off_the_path_of_a_verdict_are():
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    said = text.partition("Not on the path are")[2].partition("## ")[0]
+    off = {path.removesuffix(".py").strip("/").replace("/", ".") for path in re.findall(r"`([\w/.]+)`", said)}
+    reached, waiting = set(), ["compare.hlo.collectives.collectives", "compare.verdict.verdict"]
+    while waiting:
+        if (name := waiting.pop()) not in reached:
+            reached.add(name)
+            waiting += graph()[name]
+    assert len(off) == 7
+    assert not {name for name in reached if name in off or name.rpartition(".")[0] in off}
