@@ -15,7 +15,6 @@ from google.protobuf.message import DecodeError
 
 from compare.hlo.proto.messages import classes
 from compare.hlo.proto.program import is_hlo_module
-from compare.hlo.proto.size_limits import Census
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.files import decompress, read_bytes
 from compare.profile.xplane.columnar_protobuf import PADDING, Messages, read_field
@@ -24,10 +23,8 @@ from compare.profile.xplane.xstats import Stats
 from compare.timeline.errors import TimingError
 
 _MESSAGES = {
-    "XSpace": "planes=1*XPlane errors=2*bytes warnings=3*bytes",
-    "XPlane": (
-        "name=2:bytes lines=3*XLine event_metadata=4*EventMetadataEntry stat_metadata=5*StatMetadataEntry stats=6*XStat"
-    ),
+    "XSpace": "planes=1*bytes errors=2*bytes warnings=3*bytes",
+    "XPlane": "name=2:bytes lines=3*bytes event_metadata=4*bytes stat_metadata=5*bytes stats=6*bytes",
     "EventMetadataEntry": "key=1:int64 value=2:XEventMetadata",
     "StatMetadataEntry": "key=1:int64 value=2:XStatMetadata",
     "XLine": "id=1:int64 name=2:bytes timestamp_ns=3:int64 events=4*bytes display_name=11:bytes",
@@ -47,7 +44,6 @@ _CLASSES = classes(
         )
     },
 )
-_CENSUS = Census("wirediff.xplane", _MESSAGES)
 MOST_BYTES, MOST_PARTS = 80 << 20, 1 << 22
 """Limits of an unpacked profile, so that reading takes at most 2 GiB: a million events are 23 MB."""
 
@@ -74,15 +70,29 @@ def _unpacked(data: bytes) -> bytes:
     return data
 
 
+class _Parts:
+    """Counts the parts of one profile, and refuses too many before any of them is parsed."""
+
+    def __init__(self) -> None:
+        self._num = 0
+
+    def count(self, parts: Any) -> Any:
+        self._num += len(parts)
+        if self._num > MOST_PARTS:
+            raise TimingError(f"the profile has more than {MOST_PARTS:,} events, which are the most that are read")
+        return parts
+
+    def parse(self, kind: str, parts: Any) -> list[Any]:
+        return [_CLASSES[kind].FromString(part) for part in self.count(parts)]
+
+
 def _read(data: bytes, path: str) -> Space:
-    notes: list[str] = []
-    if not _CENSUS.is_within(data, "XSpace", most=MOST_PARTS):
-        raise TimingError(f"the profile has more than {MOST_PARTS:,} events, which are the most that are read")
+    parts = _Parts()
     try:
         message = _CLASSES["XSpace"].FromString(data)
-        planes = [_plane(plane) for plane in message.planes]
-        messages = [text.decode(errors="replace") for text in (*message.errors, *message.warnings)]
-        notes += [f"the profiler itself says: {text}" for text in messages]
+        planes = [_plane(plane, parts) for plane in parts.count(message.planes)]
+        texts = (*parts.count(message.errors), *parts.count(message.warnings))
+        notes = [f"the profiler itself says: {text.decode(errors='replace')}" for text in texts]
     except DecodeError:
         planes, notes = _salvaged(data)
     if not any(plane.name.startswith("/") for plane in planes) and is_hlo_module(data):
@@ -94,34 +104,39 @@ def _read(data: bytes, path: str) -> Space:
 
 def _salvaged(data: bytes) -> tuple[list[Plane], list[str]]:
     """(readable planes of a damaged file, notes on the others)."""
-    parts = read_truncated(data)
-    planes, notes = [], list(parts.notes)
-    for part in parts.planes:
+    truncated, parts = read_truncated(data), _Parts()
+    planes, notes = [], list(truncated.notes)
+    for plane in truncated.planes:
         try:
-            planes.append(_plane(_CLASSES["XPlane"].FromString(part)))
+            planes.append(_plane(plane, parts))
         except DecodeError:
-            notes.append(f"the plane {plane_name(part)!r} is damaged, and left out")
+            notes.append(f"the plane {plane_name(plane)!r} is damaged, and left out")
     if not planes and not notes:
         notes = ["no profile of XLA: it is no protobuf; give an xplane.pb"]
     return planes, notes or ["the file is damaged behind its planes"]
 
 
-def _plane(message: Any) -> Plane:
-    stat_names = {entry.key: entry.value.name.decode(errors="replace") for entry in message.stat_metadata}
-    metadata = _metadata(message.event_metadata, stat_names)
+def _plane(data: bytes, parts: _Parts) -> Plane:
+    message = _CLASSES["XPlane"].FromString(data)
+    names = parts.parse("StatMetadataEntry", message.stat_metadata)
+    stat_names = {entry.key: entry.value.name.decode(errors="replace") for entry in names}
+    metadata = _metadata(parts.parse("EventMetadataEntry", message.event_metadata), stat_names, parts)
+    lines, stats = parts.parse("XLine", message.lines), parts.parse("XStat", message.stats)
+    for line in lines:
+        parts.count(line.events)
     return Plane(
         name=message.name.decode(errors="replace"),
-        lines=tuple(ProtobufLine(line, metadata, stat_names) for line in message.lines),
+        lines=tuple(ProtobufLine(line, metadata, stat_names) for line in lines),
         metadata=metadata,
-        stats={stat_names.get(stat.metadata_id, ""): _value(stat, stat_names) for stat in message.stats},
+        stats={stat_names.get(stat.metadata_id, ""): _value(stat, stat_names) for stat in stats},
         stat_names=stat_names,
     )
 
 
-def _metadata(entries: Any, stat_names: Mapping[int, str]) -> Metadata:
+def _metadata(entries: list[Any], stat_names: Mapping[int, str], parts: _Parts) -> Metadata:
     names = [entry.value.name.decode(errors="replace") for entry in entries]
     short = [entry.value.display_name.decode(errors="replace") for entry in entries]
-    stats = [list(entry.value.stats) for entry in entries]
+    stats = [list(parts.count(entry.value.stats)) for entry in entries]
     owner = np.repeat(np.arange(len(stats)), [len(row_stats) for row_stats in stats])
     messages = Messages.of([stat for row_stats in stats for stat in row_stats])
     return Metadata(

@@ -134,15 +134,6 @@ def test_one_whose_elements_change_was_replaced_and_the_bytes_are_told(what):
     assert track.events[-1].detail == ("512 → 256 bytes" if what == "narrower" else "256 → 512 bytes")
 
 
-def test_one_that_came_as_another_became_something_else_might_be_a_part_of_it():
-    narrow = reduce("sum.1").replace("f32[8,16]", "bf16[8,16]").replace("(d)", "(e)")
-    late = at("pipeline-start", "x", reduce("sum.1"), pipeline="late")
-    both = at("x", "dce", "e = bf16[8,16] convert(d)", narrow, reduce("b", "barrier", 7), pipeline="late")
-    first = Snapshot(pipeline="", after="", before="", text=text())
-    before, after = at("dce", "tpu-spmd-partitioning"), at("tpu-spmd-partitioning", "cse", reduce("sum.1"))
-    assert trace_lineage([first, before, after, late, both], both.text)["b"].origin == "unknown: x"
-
-
 def test_one_that_was_moved_says_out_of_what():
     body = HEAD.replace("ENTRY main", "body").replace(
         "p = f32[8,16] parameter(0)",

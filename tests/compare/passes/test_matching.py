@@ -103,48 +103,6 @@ def test_what_nothing_explains_is_not_explained():
     assert list_lost(before, unrelated) == ["x.1"]
 
 
-def test_one_that_left_its_loop_was_moved():
-    loop = """
-HloModule m, num_partitions=8
-
-ADD
-body {
-  t = (s32[], f32[8,16]) parameter(0)
-  i = s32[] get-tuple-element(t), index=0
-  p = f32[8,16] get-tuple-element(t), index=1
-  X
-  ROOT u = (s32[], f32[8,16]) tuple(i, x.1)
-}
-condition {
-  t = (s32[], f32[8,16]) parameter(0)
-  ROOT c = pred[] constant(true)
-}
-ENTRY main {
-  i = s32[] constant(0)
-  q = f32[8,16] parameter(0)
-  t = (s32[], f32[8,16]) tuple(i, q)
-  ROOT w = (s32[], f32[8,16]) while(t), condition=condition, body=body
-}
-""".replace("ADD", ADD).replace("X", reduce("x.1"))
-    before = read_snapshot(loop)
-    assert [one.loops for one in before] == [1]
-    assert links(before, program(reduce("x.1"))) == {"x.1": ("x.1", "moved")}
-
-
-def test_a_transfer_between_slices_is_what_its_rendezvous_names():
-    before = program(reduce("x.1", op_name="layer/psum"))
-    after = program(
-        "k = token[] after-all()",
-        "s = (f32[8,16], u32[], token[]) send(p, k), channel_id=4, is_host_transfer=true, frontend_attributes={"
-        '_xla_host_transfer_rendezvous="x.1_7",_xla_megascale_target="{{100000,200000}}",'
-        '_xla_megascale_transfer_type="ALL_REDUCE"}',
-        "v = (f32[8,16], u32[], token[]) recv(k), channel_id=5, is_host_transfer=true, frontend_attributes={"
-        '_xla_host_transfer_rendezvous="x.1_7",_xla_megascale_target="{{100000,200000}}",'
-        '_xla_megascale_transfer_type="ALL_REDUCE"}',
-    )
-    assert links(before, after) == {"s": ("x.1", "replaced")}
-
-
 @pytest.mark.parametrize("count", [2, 3])
 def test_those_that_nothing_tells_apart_are_taken_in_their_order_and_known_as_such(count):
     before = program(*(gather(f"g.{at}") for at in range(count)))

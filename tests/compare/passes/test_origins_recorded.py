@@ -3,6 +3,7 @@
 import gzip
 import re
 from collections import Counter
+from functools import cache
 
 import pytest
 
@@ -25,12 +26,17 @@ def trace(text):
     return [line.strip() for line in text.splitlines() if COLLECTIVE.search(line)]
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@cache
+def load(name):
+    """What was recorded, the lives of its collectives, and the optimized text."""
+    archive = (RECORDED / name / "passes.tar.xz").read_bytes()
+    text = gzip.decompress((RECORDED / name / "optimized.hlo.gz").read_bytes()).decode()
+    return unpack(archive), trace_archive(archive, text), text
+
+
+@pytest.fixture(params=NAMES)
 def recorded(request):
-    folder = RECORDED / request.param
-    archive = (folder / "passes.tar.xz").read_bytes()
-    text = gzip.decompress((folder / "optimized.hlo.gz").read_bytes()).decode()
-    return request.param, unpack(archive), trace_archive(archive, text), text
+    return request.param, *load(request.param)
 
 
 def test_the_reader_sees_what_a_search_finds(recorded):
@@ -68,9 +74,7 @@ def test_what_is_the_program_s_stands_in_the_program_as_the_framework_wrote_it(r
 
 def test_two_slices_part_each_collective_in_three_or_two():
     """An all-reduce over both comes as scatter, sum and gather, an all-gather as two; each went through both passes."""
-    folder = RECORDED / "two-slices"
-    text = gzip.decompress((folder / "optimized.hlo.gz").read_bytes()).decode()
-    lives = trace_archive((folder / "passes.tar.xz").read_bytes(), text)
+    _, lives, _ = load("two-slices")
     parts = Counter(life.events[0].after for life in lives.values())
     kinds = {line: 3 if " all-reduce(" in line else 2 for line in parts}
     assert parts == kinds
@@ -80,9 +84,7 @@ def test_two_slices_part_each_collective_in_three_or_two():
 
 
 def test_scatters_of_sequence_parallelism_are_all_reduces_until_they_are_fused():
-    folder = RECORDED / "sequence"
-    text = gzip.decompress((folder / "optimized.hlo.gz").read_bytes()).decode()
-    lives = trace_archive((folder / "passes.tar.xz").read_bytes(), text)
+    _, lives, _ = load("sequence")
     fused = [
         life for life in lives.values() if any(change.by == "tpu-all-reduce-scatter-fusion" for change in life.changes)
     ]
@@ -94,9 +96,7 @@ def test_scatters_of_sequence_parallelism_are_all_reduces_until_they_are_fused()
 
 
 def test_gathers_of_attention_are_put_there_in_float32_and_narrowed_by_a_pass():
-    folder = RECORDED / "sequence"
-    text = gzip.decompress((folder / "optimized.hlo.gz").read_bytes()).decode()
-    lives = trace_archive((folder / "passes.tar.xz").read_bytes(), text)
+    _, lives, _ = load("sequence")
     narrowed = [life for life in lives.values() if any(change.by == "bfloat16-propagation" for change in life.changes)]
     assert len(narrowed) == 3  # queries, keys, values
     assert all(re.search(r"= f32\[[\d,]+\]\S* all-gather\(", life.events[0].after) for life in narrowed)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from compare.run.arms import Cell
-from compare.run.cache import Cache
 from compare.run.errors import WorkError
 from compare.run.install_libtpu import install, read_version
 from compare.run.tasks import Task, next_task
@@ -55,16 +54,6 @@ def test_one_that_cannot_be_had_is_refused_in_one_line(wheels, tmp_path):
 def test_what_is_no_version_is_refused(words):
     with pytest.raises(WorkError, match="is no version of libtpu; write one like 0"):
         read_version(words)
-
-
-def test_an_entry_of_the_cache_serves_the_next_run(wheels, tmp_path):
-    cache = Cache(tmp_path / "cache")
-    out = cache.begin()
-    install("0.0.7", out)
-    (out / "process.json").write_text("{}")
-    kept = cache.keep(out, kind="libtpu", key="k")
-    assert cache.find("libtpu", "k") == kept
-    assert (kept / "libtpu" / "__init__.py").is_file()
 
 
 def test_a_program_of_another_libtpu_is_another_entry(toy, tmp_path):

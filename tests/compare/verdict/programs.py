@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+from compare.contract.row import ContractRow
 from compare.hlo.collective import Collective, Loop, Operand
 from meshes.devices.mesh_spec import MeshSpec
 
@@ -87,6 +88,20 @@ def _sent(kind, groups, payload, *, num_devices):
         for device in group:
             sent[device] += Fraction((2 if kind == "all-reduce" else 1) * (n - 1) * payload, n)
     return sent
+
+
+def required(scope, kind, axes, payload, wire, *, executions=1, **more):
+    """A row of a contract by hand; payload, wire: bytes of one execution."""
+    return ContractRow(
+        scope=scope,
+        kind=kind,
+        axes=axes,
+        executions=executions,
+        payload_bytes=payload,
+        wire_bytes=wire,
+        step_wire_bytes=wire * executions,
+        **more,
+    )
 
 
 def roles(**named):

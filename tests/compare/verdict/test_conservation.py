@@ -5,9 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compare.contract.row import ContractRow
-from compare.verdict.verdict import judge
-from meshes.devices.mesh_spec import MeshSpec
 from tests.compare.verdict.programs import collective, operand
+from tests.compare.verdict.test_verdict import judge_rows
 
 MESHES = {"dp2pp2tp2": ["dp", "pp", "tp", "pp,tp", "dp,pp,tp"], "cp2ep2tp2": ["cp", "ep", "tp", "ep,tp", "cp,ep,tp"]}
 SCOPES = st.sampled_from(
@@ -93,15 +92,6 @@ def contract_rows(draw, mesh):
 def test_every_byte_is_inherent_inflated_or_induced_and_what_is_served_is_inherent(mesh, data):
     program = data.draw(st.lists(rows(mesh), max_size=6))
     contract = data.draw(st.lists(contract_rows(mesh), max_size=5))
-    judgement = judge(program, contract, axes=MeshSpec.parse(mesh).split_axes)
-    for verdict in judgement.verdicts:
-        if verdict.collective.executions is None:
-            assert verdict.inherent_bytes is None
-            continue
-        parts = (verdict.inherent_bytes, verdict.inflated_bytes, verdict.induced_bytes)
-        assert min(parts) >= 0
-        assert sum(parts) == verdict.collective.step_wire_bytes
-        assert sum(verdict.causes.values()) == verdict.inflated_bytes + verdict.induced_bytes
-        assert all(amount > 0 for amount in verdict.causes.values())
-    assert sum(judgement.served_bytes) == sum(verdict.inherent_bytes or 0 for verdict in judgement.verdicts)
+    judgement = judge_rows(program, contract, mesh=mesh)
+    assert all(amount > 0 for verdict in judgement.verdicts for amount in verdict.causes.values())
     assert all(0 <= served <= row.step_wire_bytes for served, row in zip(judgement.served_bytes, contract, strict=True))

@@ -5,11 +5,10 @@ One step of T·D·2 = 262,144 bytes: a gather or a scatter sends (n−1)/n of it
 
 import pytest
 
-from compare.contract.row import ContractRow
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
 from compare.verdict.verdict import judge
-from tests.compare.verdict.programs import collective, operand
+from tests.compare.verdict.programs import collective, operand, required
 from tests.compare.verdict.test_verdict import judge_rows, split
 
 T, D = 256, 512
@@ -32,15 +31,7 @@ COMPILED = [
 
 def row_of(kind, n):
     sends = {"all-reduce": 2}.get(kind, 1) * (n - 1) * 256 * KIB // n
-    return ContractRow(
-        scope=SCOPE,
-        kind=kind,
-        axes="tp",
-        executions=1,
-        payload_bytes=256 * KIB,
-        wire_bytes=sends,
-        step_wire_bytes=sends,
-    )
+    return required(SCOPE, kind, "tp", 256 * KIB, sends)
 
 
 @pytest.mark.slow

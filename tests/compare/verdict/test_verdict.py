@@ -6,12 +6,12 @@ from fractions import Fraction
 import pytest
 
 from compare.contract.reference_algorithms import required_rows
-from compare.contract.row import INTEGERS, ContractRow
+from compare.contract.row import INTEGERS
 from compare.report.rows import sum_totals
 from compare.verdict.verdict import judge
 from meshes.case import Case
 from meshes.devices.mesh_spec import MeshSpec
-from tests.compare.verdict.programs import collective, operand, roles
+from tests.compare.verdict.programs import collective, operand, required, roles
 
 MESH = "tp4pp2"
 TICK, LAYERS = (5,), (5, 16)
@@ -216,17 +216,7 @@ def test_a_masked_sum_serves_a_permute_as_far_as_the_permute_goes():
 
 
 def test_a_windowed_scatter_fills_its_row_and_the_hops_beyond_are_named():
-    contract = [
-        ContractRow(
-            scope="layer.mlp.down",
-            kind="reduce-scatter",
-            axes="tp",
-            executions=1,
-            payload_bytes=4096,
-            wire_bytes=3072,
-            step_wire_bytes=3072,
-        )
-    ]
+    contract = [required("layer.mlp.down", "reduce-scatter", "tp", 4096, 3072)]
     ring = [(d, d // 4 * 4 + (d + 1) % 4) for d in range(8)]
     hop = {"form": "windowed-einsum", "pairs": ring}
     rows = [
@@ -239,17 +229,7 @@ def test_a_windowed_scatter_fills_its_row_and_the_hops_beyond_are_named():
 
 def test_hops_beyond_the_scatter_do_not_fill_the_half_that_a_gather_completes():
     """Of four devices, where a scatter is three hops and the compiler makes five: the gather is no surplus."""
-    contract = [
-        ContractRow(
-            scope="layer.mlp.down",
-            kind="all-reduce",
-            axes="tp",
-            executions=1,
-            payload_bytes=4096,
-            wire_bytes=6144,
-            step_wire_bytes=6144,
-        )
-    ]
+    contract = [required("layer.mlp.down", "all-reduce", "tp", 4096, 6144)]
     ring = [(d, d // 4 * 4 + (d + 1) % 4) for d in range(8)]
     rows = [
         collective(
@@ -270,33 +250,14 @@ def test_hops_beyond_the_scatter_do_not_fill_the_half_that_a_gather_completes():
 
 
 def test_padding_is_what_rounding_up_to_the_shards_added():
-    contract = [
-        ContractRow(
-            scope="head",
-            kind="all-gather",
-            axes="tp",
-            executions=1,
-            payload_bytes=20,
-            wire_bytes=15,
-            step_wire_bytes=15,
-            dims=((10, 4),),
-        )
-    ]
+    contract = [required("head", "all-gather", "tp", 20, 15, dims=((10, 4),))]
     row = collective(MESH, "all-gather", "tp", "head", operands=[operand(24, scope="head", shape=(12,))])
     assert split(judge_rows([row], contract).verdicts[0]) == (15, {"padding": 3})
 
 
 def combine_row(executions):
     """A sum of [4, 8] of bf16 over tp4: 64 bytes, 96 on the wire."""
-    return ContractRow(
-        scope="layer.moe.combine",
-        kind="all-reduce",
-        axes="tp",
-        executions=executions,
-        payload_bytes=64,
-        wire_bytes=96,
-        step_wire_bytes=96 * executions,
-    )
+    return required("layer.moe.combine", "all-reduce", "tp", 64, 96, executions=executions)
 
 
 def outputs_of(parts):
@@ -371,17 +332,7 @@ def test_what_serves_nothing_has_the_first_cause_that_holds(row, cause):
 
 
 def test_a_gathered_weight_serves_nothing_even_in_the_right_place():
-    contract = [
-        ContractRow(
-            scope="layer.mlp.up",
-            kind="all-gather",
-            axes="tp",
-            executions=1,
-            payload_bytes=1024,
-            wire_bytes=768,
-            step_wire_bytes=768,
-        )
-    ]
+    contract = [required("layer.mlp.up", "all-gather", "tp", 1024, 768)]
     row = collective(MESH, "all-gather", "tp", "layer.mlp.up", 1024, parameters=(3,))
     assert judge_rows([row], contract, roles=roles(weight=(3,))).verdicts[0].causes == {"weight-gather": 768}
 
@@ -448,18 +399,7 @@ def test_a_sum_of_parts_that_are_zero_elsewhere_serves_a_gather_as_far_as_the_ga
 
 
 def test_rows_written_by_hand_judge_any_program():
-    contract = [
-        ContractRow(
-            scope="norm",
-            kind="collective-broadcast",
-            axes="rows",
-            executions=1,
-            payload_bytes=100,
-            wire_bytes=50,
-            step_wire_bytes=50,
-            carries=INTEGERS,
-        )
-    ]
+    contract = [required("norm", "collective-broadcast", "rows", 100, 50, carries=INTEGERS)]
     row = collective("dp2", "collective-broadcast", "dp", "norm", 100, dtype="s32")
     named = type(row)(**{slot: getattr(row, slot) for slot in row.__slots__} | {"axes": "rows"})
     assert judge([named], contract, axes={"rows": 2}).verdicts[0].inherent_bytes == 50
@@ -467,17 +407,7 @@ def test_rows_written_by_hand_judge_any_program():
 
 def test_thirds_of_a_byte_are_rounded_once_and_conserved():
     # 100 bytes over 3 devices: 2·2/3·100 = 133.3 a device; float32 where bfloat16 would do: half of it.
-    contract = [
-        ContractRow(
-            scope="norm",
-            kind="all-reduce",
-            axes="tp",
-            executions=1,
-            payload_bytes=50,
-            wire_bytes=67,
-            step_wire_bytes=67,
-        )
-    ]
+    contract = [required("norm", "all-reduce", "tp", 50, 67)]
     row = collective("tp3", "all-reduce", "tp", "norm", 100, dtype="f32")
     assert row.device_bytes[0] == Fraction(400, 3)
     assert split(judge_rows([row], contract, mesh="tp3").verdicts[0]) == (67, {"dtype": 66})

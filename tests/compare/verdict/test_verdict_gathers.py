@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from compare.contract.row import ContractRow
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
 from compare.verdict.verdict import judge
-from tests.compare.verdict.programs import collective, operand
+from tests.compare.verdict.programs import collective, operand, required
 from tests.compare.verdict.test_verdict_sums import HALF, LAYERS, MESH, D, T, row, verdicts
 
 ONE = T * D * 2 * 3 // 4
@@ -62,17 +61,7 @@ ENTRY main {
 def test_what_is_computed_from_weights_alone_is_a_weight_and_serves_no_row_of_tokens():
     """Gathers of 256·1024·2 bytes, of which 3/4 travel: the plan asks for one, of tokens, and the weights' is first."""
     size = 256 * 1024 * 2
-    plan = [
-        ContractRow(
-            scope="layer.mlp.up",
-            kind="all-gather",
-            axes="tp",
-            executions=1,
-            payload_bytes=size,
-            wire_bytes=size * 3 // 4,
-            step_wire_bytes=size * 3 // 4,
-        )
-    ]
+    plan = [required("layer.mlp.up", "all-gather", "tp", size, size * 3 // 4)]
     axes, roles = {"dp": 2, "tp": 4}, {0: "weight", 1: "input"}
     rows = collectives(read(SCALED), axes, contract=plan, weights=frozenset({0}))
     assert [row.operands[0].of_weights for row in rows] == [True, False]

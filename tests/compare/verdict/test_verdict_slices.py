@@ -23,17 +23,22 @@ def test_an_axis_between_slices_is_on_their_network_and_one_inside_is_not():
     assert networks["layer.mlp.down"] == "ici"
 
 
+WITHIN, BETWEEN = [(0, 1, 2, 3), (4, 5, 6, 7)], [(d, d + 4) for d in range(4)]
+STEPS = [
+    collective("tp8", kind, "tp:sub", "layer.mlp.down", payload, groups=groups, loops=(32,), part_of="tp")
+    for kind, payload, groups in (
+        ("reduce-scatter", 64 * MIB, WITHIN),
+        ("all-reduce", 16 * MIB, BETWEEN),
+        ("all-gather", 64 * MIB, WITHIN),
+    )
+]
+"""A sum of 64 MiB over two slices of four: scattered over 4, summed over 2 slices, gathered over 4."""
+
+
 def test_the_steps_of_a_sum_over_slices_fill_its_row_together():
-    # tp8 over two slices of four: scattered over 4, summed over 2 slices, gathered over 4: 64 MiB · 2·7/8 = 112 MiB
+    # 64 MiB · 2·7/8 = 112 MiB
     contract = rows_of("tp8")
-    within, between = [(0, 1, 2, 3), (4, 5, 6, 7)], [(d, d + 4) for d in range(4)]
-    where = {"loops": (32,), "part_of": "tp"}
-    rows = [
-        collective("tp8", "reduce-scatter", "tp:sub", "layer.mlp.down", 64 * MIB, groups=within, **where),
-        collective("tp8", "all-reduce", "tp:sub", "layer.mlp.down", 16 * MIB, groups=between, **where),
-        collective("tp8", "all-gather", "tp:sub", "layer.mlp.down", 64 * MIB, groups=within, **where),
-    ]
-    judgement = judge(rows, contract, axes={"tp": 8})
+    judgement = judge(STEPS, contract, axes={"tp": 8})
     assert [split(v) for v in judgement.verdicts] == [(32 * 48 * MIB, {}), (32 * 16 * MIB, {}), (32 * 48 * MIB, {})]
     assert judgement.served_bytes[place(contract, "layer.mlp.down", "all-reduce")] == 32 * 112 * MIB
 
@@ -41,14 +46,7 @@ def test_the_steps_of_a_sum_over_slices_fill_its_row_together():
 def test_the_gather_that_ends_a_sum_over_slices_is_too_much_where_a_scatter_would_do():
     # As above, for reduce-scatters of 64 MiB · 7/8 = 56 MiB: 48 of them within, 8 of the 16 between; no gather
     contract = rows_of("tp8+sp")
-    within, between = [(0, 1, 2, 3), (4, 5, 6, 7)], [(d, d + 4) for d in range(4)]
-    where = {"loops": (32,), "part_of": "tp"}
-    rows = [
-        collective("tp8", "reduce-scatter", "tp:sub", "layer.mlp.down", 64 * MIB, groups=within, **where),
-        collective("tp8", "all-reduce", "tp:sub", "layer.mlp.down", 16 * MIB, groups=between, **where),
-        collective("tp8", "all-gather", "tp:sub", "layer.mlp.down", 64 * MIB, groups=within, **where),
-    ]
-    splits = [split(v) for v in judge(rows, contract, axes={"tp": 8}).verdicts]
+    splits = [split(v) for v in judge(STEPS, contract, axes={"tp": 8}).verdicts]
     assert splits == [
         (32 * 48 * MIB, {}),
         (32 * 8 * MIB, {"replicated": 32 * 8 * MIB}),

@@ -9,10 +9,9 @@ from dataclasses import replace
 import pytest
 
 from compare.contract.reference_algorithms import required_rows
-from compare.contract.row import ContractRow
 from meshes.case import Case
 from meshes.models import Model
-from tests.compare.verdict.programs import collective, operand
+from tests.compare.verdict.programs import collective, operand, required
 from tests.compare.verdict.test_verdict import judge_rows, split
 from tests.compare.verdict.test_verdict_products import MIB, MIXTRAL, around, place, rows_of
 
@@ -219,17 +218,7 @@ def test_the_permutes_of_a_windowed_einsum_are_an_exchange_as_they_come():
 
 
 def test_ids_in_place_of_an_exchange_whose_tokens_are_not_told_serve_nothing():
-    contract = [
-        ContractRow(
-            scope="moe",
-            kind="all-to-all",
-            axes="ep",
-            executions=1,
-            payload_bytes=4096,
-            wire_bytes=3072,
-            step_wire_bytes=3072,
-        )
-    ]
+    contract = [required("moe", "all-to-all", "ep", 4096, 3072)]
     rows = [total("ep", "moe", 1024, mesh="dp2ep4", dtype=dtype, kind="all-gather") for dtype in ("s32", "bf16")]
     judgement = judge_rows(rows, contract, mesh="dp2ep4")
     assert [v.inherent_bytes for v in judgement.verdicts] == [0, 1536]
@@ -251,18 +240,7 @@ def test_ids_and_masks_have_other_elements_than_the_numbers_of_a_sum(elements):
 
 
 def test_a_statistic_of_weights_is_no_gather_of_them():
-    contract = [
-        ContractRow(
-            scope="weights",
-            kind="all-gather",
-            axes="dp",
-            executions=16,
-            payload_bytes=4096,
-            wire_bytes=2048,
-            step_wire_bytes=16 * 2048,
-            of_weights=True,
-        )
-    ]
+    contract = [required("weights", "all-gather", "dp", 4096, 2048, executions=16, of_weights=True)]
     row = total("dp", "layer.mlp.up", 4, mesh="dp2", reducer="maximum", parameters=(3,), loops=(16,))
     judgement = judge_rows([row], contract, mesh="dp2", roles={3: "weight"})
     assert split(judgement.verdicts[0]) == (0, {"weight-gather": 16 * 8})

@@ -26,30 +26,9 @@ REDUCE = (
 )
 
 
-def test_a_row_has_the_columns_that_scripts_rely_on():
+def test_padding_is_not_sent_and_a_row_has_its_line():
     (row,) = rows(REDUCE)
-    assert row.public() == {
-        "name": "r",
-        "kind": "all-reduce",
-        "axes": "tensor",
-        "network": "ici",
-        "form": "sync",
-        "scope": "layer.mlp.down",
-        "origin": "not recorded",
-        "changes": [],
-        "dtype": "bf16",
-        "groups": ((0, 1, 2, 3), (4, 5, 6, 7)),
-        "executions": 1,
-        "executions_are": "exact",
-        "payload_bytes": 800,  # 400 elements of two bytes: the tiles' padding is not sent
-        "wire_bytes": 1200,  # 2 x 3/4
-        "step_wire_bytes": 1200,
-        "source_line": "m.py:3",
-        "op_name": "jit(f)/layer.mlp.down/psum",
-        "inferred": [],
-        "line": 9,
-        "caller": None,
-    }
+    assert (row.dtype, row.payload_bytes) == ("bf16", 800)  # 400 elements of two bytes, without those of the tiles
     assert tuple(json.loads(json.dumps(row.public()))) == PUBLIC
     assert (row.line, row.text) == (9, "ROOT " + REDUCE)
 

@@ -7,10 +7,7 @@ from compare.hlo.collectives.event_names import clone_of, container_names, map_e
 from compare.hlo.text.errors import HloError
 from compare.hlo.text.module import read
 from tests.compare.hlo.corpus_programs import load
-
-ADD = "add {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT s = f32[] add(x, y)\n}\n"
-GROUPS = "replica_groups={{0,1,2,3}}, use_global_device_ids=true"
-CALLED = f"called {{\n  q = f32[8] parameter(0)\n  ROOT rs = f32[2] reduce-scatter(q), channel_id=2, {GROUPS}, dimensions={{0}}, to_apply=add\n}}\n"  # noqa: E501
+from tests.compare.hlo.emission.test_emission_form import ADD, CHAIN, CHAINED, GROUPS, SCATTER
 
 
 def parts(*lines, computations=""):
@@ -45,7 +42,7 @@ def test_an_async_wrapper_holds_its_collective_and_may_be_updated_in_between():
         "u = ((f32[8]), f32[2], u32[]) async-update(s)",
         "r = f32[2] async-done(u)",
     )
-    assert parts(*lines, computations=CALLED) == {
+    assert parts(*lines, computations=SCATTER) == {
         "s": ("rs", "start"),
         "u": ("rs", "between"),
         "r": ("rs", "done"),
@@ -56,13 +53,13 @@ def test_an_async_wrapper_holds_its_collective_and_may_be_updated_in_between():
 def test_a_call_on_the_sparse_core():
     thread = 'async_execution_thread="sparsecore", to_apply=called'
     lines = (f"s = ((f32[8]), f32[2]) call-start(p), {thread}", "r = f32[2] call-done(s)")
-    computations = CALLED.removesuffix("}\n") + '}, execution_thread="sparsecore"\n'
+    computations = SCATTER.removesuffix("}\n") + '}, execution_thread="sparsecore"\n'
     found = parts(*lines, computations=computations)
     assert found == {"s": ("rs", "start"), "r": ("rs", "done"), "rs": ("rs", "inside")}
 
 
 def test_of_two_in_one_wrapper_the_wrapper_is_the_first_one():
-    two = CALLED.replace("ROOT rs", "rs").removesuffix("}\n")
+    two = SCATTER.replace("ROOT rs", "rs").removesuffix("}\n")
     two += f"  ar = f32[8] all-reduce(q), channel_id=3, {GROUPS}, to_apply=add\n  ROOT t = (f32[2], f32[8]) tuple(rs, ar)\n}}\n"  # noqa: E501
     lines = (
         "s = ((f32[8]), (f32[2], f32[8]), u32[]) async-start(p), calls=called",
@@ -120,40 +117,10 @@ ENTRY main {{
     assert container_names(module) == {"loop", "k"}
 
 
-CHAIN = f"""starts {{
-  q = f32[8] parameter(0)
-  ag1 = f32[32] all-gather(q), channel_id=1, {GROUPS}, dimensions={{0}}, frontend_attributes={{chain_id="4"}}
-  ROOT begin = (f32[8], f32[32], u32[]) custom-call(ag1), custom_call_target="AsyncCollectiveStart"
-}}
-carries {{
-  q2 = f32[8] parameter(0)
-  b2 = f32[32] parameter(1)
-  n2 = f32[8] negate(q2)
-  ag2 = f32[32] all-gather(q2), channel_id=1, {GROUPS}, dimensions={{0}}, frontend_attributes={{chain_id="4"}}
-  ROOT t2 = (f32[8], f32[8], f32[32]) tuple(n2, q2, ag2)
-}}
-ends {{
-  q3 = f32[8] parameter(0)
-  b3 = f32[32] parameter(1)
-  ag3 = f32[32] all-gather(q3), channel_id=1, {GROUPS}, dimensions={{0}}, frontend_attributes={{chain_id="4"}}
-  ROOT end = f32[32] custom-call(q3, b3, ag3), custom_call_target="AsyncCollectiveDone"
-}}
-"""
-
-
 def test_an_async_fusion_starts_carries_and_ends():
-    found = parts(
-        "f1 = (f32[8], f32[32], u32[]) fusion(p), kind=kCustom, calls=starts",
-        "a = f32[8] get-tuple-element(f1), index=0",
-        "b = f32[32] get-tuple-element(f1), index=1",
-        "f2 = (f32[8], f32[8], f32[32]) fusion(a, b), kind=kOutput, calls=carries",
-        "c = f32[8] get-tuple-element(f2), index=1",
-        "d = f32[32] get-tuple-element(f2), index=2",
-        "f3 = f32[32] fusion(c, d), kind=kCustom, calls=ends",
-        computations=CHAIN,
-    )
+    found = parts(*CHAINED, computations=CHAIN)
     inside = {name: ("ag1", "inside") for name in ("ag1", "ag2", "ag3")}
-    assert found == {"f1": ("ag1", "start"), "f2": ("ag1", "beside"), "f3": ("ag1", "done")} | inside
+    assert found == {"f1": ("ag1", "start"), "f2": ("ag1", "beside"), "r": ("ag1", "done")} | inside
 
 
 def test_a_transfer_between_slices_lasts_from_the_send_to_the_end_of_the_receive():

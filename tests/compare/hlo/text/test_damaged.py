@@ -82,6 +82,13 @@ def test_the_program_itself_is_read():
         ("{{0,1},{2,3}}", "[1,99999999999]<=[99999999999]", "line 15: "),
         ("negate(p.1)", "negate(n.1)", "line 28: the operand 'n.1' is made only after it"),
         ("negate(p.1)", "call(p.1), to_apply=right", None),
+        ("negate(p.1)", "call(p.1), to_apply=left", "line 28: the computation 'left' leads back to itself"),
+        (
+            "true, to_apply=add\n}\n\nENTRY",
+            "true, to_apply=right\n}\n\nENTRY",
+            "line 33: the computation 'right' leads",
+        ),
+        ("negate(p.1)", "call(p.1), to_apply=main", "leads back to itself"),
         ("v = f32[8]{0} get", "first = f32[8]{0} get", "line 42: a second instruction named 'first'"),
         ("n = s32[] add(i, one)", "n = s32[] add(i)", "line 14: "),
         ("constant(3)", "constant(999999999999)", "line 22: "),
@@ -151,38 +158,6 @@ def test_white_space_and_comments_between_words_mean_nothing(was, now):
 def test_a_loop_whose_condition_cannot_be_is_not_counted():
     text = PROGRAM.replace("compare(j, end), direction=LT", "copy(j)")  # a number, and no truth
     assert [(row.executions, row.executions_are) for row in rows(text)] == [(None, "unknown"), (1, "upper-bound")]
-
-
-PROGRAM_OF_START = """HloModule m, num_partitions=8
-
-add {
-  x = f32[] parameter(0)
-  y = f32[] parameter(1)
-  ROOT z = f32[] add(x, y)
-}
-
-ENTRY main {
-  p = f32[8]{0} parameter(0)
-  s = f32[8]{0} all-reduce-start(p), channel_id=1, replica_groups={}, to_apply=add
-  ROOT d = f32[8]{0} all-reduce-done(s)
-}
-"""
-
-
-def test_a_sum_whose_reduction_is_its_own_computation_is_refused():
-    text = PROGRAM_OF_START.replace("to_apply=add", "to_apply=main")
-    assert len(rows(PROGRAM_OF_START)) == 1
-    with pytest.raises(HloError, match=r"line \d+: .*the computation 'main' leads back to itself"):
-        rows(text)
-
-
-def test_a_computation_that_calls_itself_is_refused():
-    cycle = PROGRAM.replace("negate(p.1)", "call(p.1), to_apply=right")
-    cycle = cycle.replace(
-        "p.2 = f32[8]{0} parameter(0)\n", "p.2 = f32[8]{0} parameter(0)\n  b = f32[8] call(p.2), to_apply=left\n"
-    )
-    with pytest.raises(HloError, match="leads back to itself"):
-        rows(cycle)
 
 
 def test_calls_deeper_than_any_compiler_makes_them_are_refused():

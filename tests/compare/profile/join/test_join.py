@@ -5,7 +5,6 @@ import pytest
 from compare.hlo.text.module import read as read_hlo
 from compare.timeline.errors import TimingError
 from tests.compare.timeline.scenes import (
-    AXES,
     DATA,
     F32,
     FUSION,
@@ -208,14 +207,6 @@ def test_axes_that_fit_no_program_are_refused(tmp_path):
     tpu(space, 0, [("begun", 0, 1), ("over", 1, 4)], XLA_Modules=[("jit_f(17)", 0, 20)])
     with pytest.raises(TimingError, match=r"axes do not fit the program.* jit_f\(17\)"):
         timeline(space, tmp_path, axes={"tp": 3})
-
-
-def test_axes_of_fewer_devices_than_the_profile_shows_are_refused(tmp_path):
-    space = Space()
-    for device in range(8):
-        tpu(space, device, [(REDUCE, 5, 5)])
-    with pytest.raises(TimingError, match="data=2,tensor=2 make 4 devices; the profile shows 8"):
-        timeline(space, tmp_path, axes=AXES)
 
 
 def test_devices_bear_the_numbers_of_their_places_in_the_program(tmp_path):

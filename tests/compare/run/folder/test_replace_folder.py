@@ -1,6 +1,5 @@
 """Run folders beside others: what a dead process left goes, what a living one writes stays, as does what was good."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -99,28 +98,6 @@ def test_a_link_beside_a_run_is_nobody_s_leftover(tmp_path):
     (tmp_path / ".run.0123.part").symlink_to(tmp_path / "mine")
     good(tmp_path / "run")
     assert names(tmp_path) == [".run.0123.part", "mine", "run"]
-
-
-@pytest.mark.skipif(os.geteuid() != 0 or sys.platform != "linux", reason="needs a small disk, which root can mount")
-def test_a_full_disk_is_one_line_and_leaves_nothing_under_its_final_name(tmp_path):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(disk)], check=False).returncode:
-        pytest.skip("no disk can be mounted here")
-    try:
-        good(disk / "run")
-
-        def fill() -> None:
-            with replace_folder.open_replacement(disk / "run") as beside:
-                (beside / "case.json").write_text("{}")
-                (beside / "report.html").write_text("x" * 100_000)
-
-        with pytest.raises(replace_folder.WorkError, match=rf"^cannot write {disk / 'run'}: No space left on device$"):
-            fill()
-        assert names(disk) == ["run"]
-        assert (disk / "run" / "report.html").read_text() == "first"
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
 
 
 def test_a_file_that_is_missing_elsewhere_is_not_told_as_a_write_that_failed(tmp_path):

@@ -131,20 +131,6 @@ def test_a_system_without_exchange_does_it_in_two_renames(case, tmp_path, monkey
     assert visible(tmp_path) == [place.name]
 
 
-def test_a_run_that_fails_leaves_the_one_before_and_nothing_else(case, tmp_path):
-    place = write(case, tmp_path)
-
-    def interrupted() -> None:
-        with replace_folder.open_replacement(run_folder.folder_of(case, parent=tmp_path, arms=run_folder.ARMS)) as into:
-            (into / "report.html").write_text("half")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert (place / "report.html").read_text() == "first"
-    assert visible(tmp_path) == [place.name]
-
-
 LOOP = """
     import sys
     sys.path.insert(0, {root!r})
