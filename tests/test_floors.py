@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from compare.cli import front_door
+from compare.gallery import compile_lessons
+from compare.run import tasks
 from tests.conftest import LONGEST
 from tests.places import ROOT
 
@@ -487,10 +489,43 @@ def test_the_files_that_are_said_to_be_off_the_path_of_a_verdict_are():
     text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     said = text.partition("Not on the path are")[2].partition("## ")[0]
     off = {path.removesuffix(".py").strip("/").replace("/", ".") for path in re.findall(r"`([\w/.]+)`", said)}
-    reached, waiting = set(), ["compare.hlo.collectives.collectives", "compare.verdict.verdict"]
-    while waiting:
-        if (name := waiting.pop()) not in reached:
-            reached.add(name)
-            waiting += graph()[name]
     assert len(off) == 7
-    assert not {name for name in reached if name in off or name.rpartition(".")[0] in off}
+    on = reached("compare.hlo.collectives.collectives", "compare.verdict.verdict")
+    assert not {name for name in on if name in off or name.rpartition(".")[0] in off}
+
+
+def reached(*names: str) -> set[str]:
+    """The modules of ours that these import, and those that they import, and so on."""
+    found, waiting = set(), list(names)
+    while waiting:
+        if (name := waiting.pop()) not in found:
+            found.add(name)
+            waiting += graph()[name]
+    return found
+
+
+ARMS = ("jax_impl", "torchxla_impl")
+KEYS = {
+    "compare.compile.workers.compile_request": tasks.COMPILER_SOURCES,
+    "compare.compile.workers.compile_any": tasks.COMPILER_SOURCES,
+    "compare.compile.workers.gspmd_to_shardy": tasks.REWRITER_SOURCES,
+    "compare.compile.workers.compile_batch": compile_lessons.BATCH_SOURCES,
+    **{f"{arm}.{entry}": ("meshes", arm) for arm in ARMS for entry in ("lower", "patterns.__main__")},
+}
+"""Worker -> the sources in the keys of what it makes."""
+
+
+@pytest.mark.parametrize("worker", KEYS)
+def test_the_key_of_what_a_worker_makes_has_every_file_that_it_imports(worker):
+    """Else a change of that file leaves stale entries in the cache."""
+    entry = ROOT.joinpath(*worker.split(".")).with_suffix(".py")
+    names = reached(*(module for module in imported_modules(entry) if module in graph())) | {worker}
+    # A package is imported with its modules; it has nothing but a docstring.
+    places = [place for place in map(place_of, names) if place.name != "__init__.py"]
+    covered = [ROOT / source for source in KEYS[worker]]
+    assert [place for place in places if not any(place.is_relative_to(source) for source in covered)] == []
+
+
+def place_of(module: str) -> Path:
+    path = ROOT.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")

@@ -19,6 +19,15 @@ from compare.run.processes import Command, Pool, ProcessEnd
 from compare.run.scheduler import cores
 from meshes.process.documents import read_json
 
+BATCH_SOURCES = (
+    "compare/compile/compiler.py",
+    "compare/compile/errors.py",
+    "compare/compile/requests.py",
+    "compare/compile/workers",
+    "meshes/process",
+)
+"""Where the files are that the compile worker imports."""
+
 BATCH = 36
 """Programs per compile process: its start costs two seconds."""
 
@@ -225,7 +234,7 @@ def _lower_key(job: _Job) -> str:
     request = job.asked() | {
         "arm": job.arm.name,
         "versions": _versions(job.arm.packages),
-        "sources": _sources(job.arm.name),
+        "sources": tasks.arm_sources(job.arm.module),
     }
     return make_key(request | tasks.describe_environment())
 
@@ -245,24 +254,13 @@ def _title(kind: str) -> str:
 
 
 @once
-def _sources(name: str) -> str:
-    """A digest of the sources of an arm's patterns: their files, the batch protocol, and what they use of the twin."""
-    folder = tasks.ROOT / arms.find_arm(name).module
-    requests = tasks.ROOT / "meshes" / "process" / "batch_requests.py"
-    used = ("patterns", "process", "sharding/spec.py", "decoder/scan.py", "decoder/update_slice.py")
-    return sources_digest(*(folder / name for name in used if (folder / name).exists()), requests)
-
-
-@once
 def _versions(packages: tuple[str, ...]) -> dict[str, str]:
     return arms.read_versions(packages)
 
 
 @once
 def _compiler_sources() -> str:
-    folder = tasks.ROOT / "compare" / "compile"
-    files = ("compiler.py", "workers/compile_batch.py", "workers/gspmd_to_shardy.py")
-    return sources_digest(*(folder / file for file in files))
+    return sources_digest(*(tasks.ROOT / source for source in BATCH_SOURCES))
 
 
 def _made(job: _Job) -> LessonResult:

@@ -50,6 +50,22 @@ PREFIXES = ("JAX_", "XLA_", "LIBTPU_", "TPU_", "PJRT_", "PT_XLA_", "TORCH")
 UNCHANGING = {*QUIET, "TPU_LIBRARY_PATH"}
 """Environment variables with such a prefix that change no program."""
 
+REWRITER_SOURCES = ("compare/compile", "meshes/process")
+COMPILER_SOURCES = (
+    "compare/compile",
+    "compare/passes/archive.py",
+    # What restores the names that libtpu drops, and reads which chip is which device.
+    "compare/hlo/collective.py",
+    "compare/hlo/counts",
+    "compare/hlo/dataflow",
+    "compare/hlo/devices/groups.py",
+    "compare/hlo/emission/megascale.py",
+    "compare/hlo/proto",
+    "compare/hlo/text",
+    "meshes",
+)
+"""Where the files are that these workers import: a change of any is another key."""
+
 NOT_LOWERED = ("name", "topology", "order")
 """Words of a case that do not affect lowering: programs use logical device ids."""
 
@@ -108,13 +124,13 @@ def next_task(cell: Cell, *, case: Case, arm: Arm, folders: Mapping[str, Path], 
 def lower_task(case: Case, arm: Arm, *, lowering: Lowering | None = None) -> Task:
     """Lower a case to StableHLO, by the arm or by another lowering."""
     case_words = {word: value for word, value in case.to_dict().items() if word not in NOT_LOWERED}
-    made_by: dict[str, object] = {"arm": arm.name, "versions": arm.versions(), "sources": _sources(arm.module)}
+    made_by: dict[str, object] = {"arm": arm.name, "versions": arm.versions(), "sources": arm_sources(arm.module)}
     if lowering:
         room = lowering.module.partition(".")[0]
         made_by |= {
             "lowering": [lowering.module, *lowering.arguments],
             "versions": arm.versions() | lowering.versions(),
-            "sources": [_sources(name) for name in dict.fromkeys((arm.module, "jax_impl", "torchxla_impl", room))],
+            "sources": [arm_sources(name) for name in dict.fromkeys((arm.module, "jax_impl", "torchxla_impl", room))],
         }
     return Task(
         name="lower",
@@ -130,8 +146,7 @@ def lower_task(case: Case, arm: Arm, *, lowering: Lowering | None = None) -> Tas
 def rewrite_task(case: Case, arm: Arm, *, program: Path) -> Task:
     """Translate a GSPMD program to Shardy.  `program` is the folder that `lower` wrote."""
     digest, axes = file_digest(program / "program.mlirbc"), case.mesh.axes
-    workers = ROOT / "compare" / "compile" / "workers"
-    sources = sources_digest(workers / "gspmd_to_shardy.py", workers / "worker.py")
+    sources = sources_digest(*(ROOT / source for source in REWRITER_SOURCES))
     made_by = {
         "about": file_digest(program / "about.json"),
         "versions": read_versions(COMPILER[:1]),
@@ -281,14 +296,15 @@ def _folder(module: str) -> Path:
 
 
 @once
-def _sources(module: str) -> str:
+def arm_sources(module: str) -> str:
+    """Digest of what an arm lowers with: its package, and meshes."""
     return sources_digest(ROOT / "meshes", _folder(module))
 
 
 @once
 def compiler_sources() -> str:
     """Digest of the sources of the compile workers."""
-    return sources_digest(ROOT / "compare" / "compile", ROOT / "compare" / "passes" / "archive.py")
+    return sources_digest(*(ROOT / source for source in COMPILER_SOURCES))
 
 
 def describe_environment() -> Mapping[str, object]:

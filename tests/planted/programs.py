@@ -11,6 +11,7 @@ from pathlib import Path
 
 from compare.report.model.about import About
 from compare.report.programs import JudgedProgram, ProgramResult, judge_program
+from compare.run.tasks import COMPILER_SOURCES
 from meshes.case import Case
 from tests.kept import describe, fill
 from tests.laws.workers import FAILED, ROOT, run
@@ -76,7 +77,7 @@ def make(jobs: Iterable[Job], out: Path) -> Mapping[str, Path]:
         (folders[key] / "case.json").write_text(job.case.to_json())
         if job.site:
             plant(job.arm, job.site, folders[key] / "package")
-        sources = ("meshes", ARMS[job.arm], "compare/compile", "compare/passes/archive.py")
+        sources = (ARMS[job.arm], *COMPILER_SOURCES)
         describe(folders[key], *sources, "tests/planted/lowering.py", "tests/planted/compiling.py", arm=job.arm)
     arm_of = {folders[key]: job.arm for key, job in by_key.items()}
     fill(list(arm_of), lambda missing: _make(missing, arm_of), results=RESULTS)

@@ -14,6 +14,7 @@ from compare.contract.reference_algorithms import required_rows
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
+from compare.run.tasks import COMPILER_SOURCES
 from meshes.case import Case
 from tests.kept import describe, fill
 from tests.laws import workers
@@ -72,8 +73,7 @@ def compile_cases(cases: Sequence[Case], out: Path) -> dict[str, Path]:
     for text, folder in folders.items():
         folder.mkdir(parents=True)
         (folder / "case.json").write_text(text)
-        sources = ("meshes", "torchxla_impl", "compare/compile", "compare/passes/archive.py")
-        describe(folder, *sources, "tests/laws/lowering.py", "tests/planted/compiling.py")
+        describe(folder, "torchxla_impl", *COMPILER_SOURCES, "tests/laws/lowering.py", "tests/planted/compiling.py")
     fill(list(folders.values()), _make, results=("about.json", "compiled.json", "optimized.hlo.gz"))
     return folders
 
