@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from benchmarks.measuring import measure, python
-from compare.chakra.reader import read_trace
+from compare.chakra.reader import build_trace, read_folder
 from compare.chakra.settings import read_settings
 from compare.network.astra_sim.program import play_graph
 
@@ -33,9 +33,9 @@ def main() -> None:
                 f"aim {AIM_S:g} s, {AIM_BYTES / 2**20:.0f} MiB"
             )
         begun = time.perf_counter()
-        trace = read_trace(folders[0])
+        trace = build_trace(read_folder(folders[0]))
         reading = time.perf_counter() - begun
-        machine = read_settings(folders[0], num_ranks=256)
+        machine = read_settings(folders[0], num_ranks=256).machine
         begun = time.perf_counter()
         played = play_graph(trace.graph, machine, tick_ps=trace.tick_ps)
         playing = time.perf_counter() - begun

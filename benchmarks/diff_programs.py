@@ -4,13 +4,12 @@ The programs are the decode of the unrolled 32-layer Llama-3.1-8B on tp8, of eit
 which is nothing but collectives, against itself with one more.
 """
 
-import resource
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.measuring import measure, python
+from benchmarks.measuring import cpu_seconds, measure, python
 
 AIM_S = 3.0
 ROUNDS = 3
@@ -52,16 +51,11 @@ def _nothing_else(path: Path, *, more: int) -> Path:
 
 def _diffed(a: str, b: str) -> tuple[float, float]:
     """Wall and processor seconds of one command; it exits 1 where the two differ."""
-    begun, used = time.monotonic(), _cpu_s()
+    begun, used = time.monotonic(), cpu_seconds()
     done = subprocess.run(python("compare.diff", a, b, "--mesh", "tp8"), capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
         raise SystemExit(done.stderr)
-    return time.monotonic() - begun, _cpu_s() - used
-
-
-def _cpu_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    return time.monotonic() - begun, cpu_seconds() - used
 
 
 if __name__ == "__main__":

@@ -8,19 +8,17 @@ each and run alone, and the reading and judging of what came out.  All parts tog
 import argparse
 import gzip
 import json
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.measuring import measure
+from benchmarks.measuring import measure_task
 from compare.report.model.about import About
 from compare.report.programs import ProgramResult, judge_program
 from compare.run import tasks
 from compare.run.arms import ARMS, Arm
-from compare.run.tasks import Task
 from meshes.case import Case
 
 CHIPS = {
@@ -105,8 +103,8 @@ PROGRAMS = {"chips": chips, "layers": layers, "large": large}
 def row(program: Program, arm: Arm) -> str:
     with tempfile.TemporaryDirectory() as scratch:
         lowered, compiled = Path(scratch) / "lowered", Path(scratch) / "compiled"
-        first = _run(tasks.lower_task(program.case, arm), lowered)
-        second = _run(tasks.compile_task(program.case, arm, program=lowered), compiled)
+        first = measure_task(tasks.lower_task(program.case, arm), lowered)
+        second = measure_task(tasks.compile_task(program.case, arm, program=lowered), compiled)
         hlo = gzip.decompress((compiled / "optimized.hlo.gz").read_bytes()).decode()
         about = json.loads((lowered / "about.json").read_bytes())
         about |= json.loads((compiled / "compiled.json").read_bytes())
@@ -116,19 +114,9 @@ def row(program: Program, arm: Arm) -> str:
     )
     assert judge_program(program.case, result).judgement is not None
     read = time.process_time() - begun
-    return (
-        f"| {program.title} | {arm.title} | {first[0]:.1f} | {first[1]:.1f} | {second[0]:.1f} "
-        f"| {second[1]:.1f} | {len(hlo) / 1e6:.1f} | {read:.2f} |"
-    )
-
-
-def _run(step: Task, out: Path) -> tuple[float, float]:
-    """Seconds of all cores together, and the most GB of memory that its processes had."""
-    out.mkdir()
-    (out / "request.json").write_text(step.request)
-    usage = measure(step.argv(out / "request.json", out), environment=step.environment())
-    return usage.cpu_seconds, usage.peak_bytes / 1e9
+    used = " | ".join(f"{each.cpu_seconds:.1f} | {each.peak_bytes / 1e9:.1f}" for each in (first, second))
+    return f"| {program.title} | {arm.title} | {used} | {len(hlo) / 1e6:.1f} | {read:.2f} |"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -16,12 +16,12 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from benchmarks.measuring import fill_tables
 from compare.render.figures import INK, STYLE, draw_heading, heading_inches, save_figure
 from compare.render.picture import Picture
 from meshes.process import atomic_files
 
 FOLDER = Path(__file__).parent.parent / "docs" / "marginal"
-BEGIN, END = "<!-- {}: made by benchmarks/marginal_case.py -->", "<!-- {}: end -->"
 
 LAYERS, HIDDEN, KV, FFN, VOCAB = 80, 8192, 1024, 28672, 32000
 """LLaMA-2-70B: 64 heads of 128, 8 of them for keys and values."""
@@ -236,11 +236,7 @@ def fill_page(text: str) -> str:
         "scale-out": marginal_table(gamma=0.5),
         "worst": marginal_table(gamma=1.0),
     }
-    for name, table in tables.items():
-        begin, end = BEGIN.format(name), END.format(name)
-        before, after = text.split(begin)[0], text.split(end)[1]
-        text = f"{before}{begin}\n{table}\n{end}{after}"
-    return text
+    return fill_tables(text, tables, maker="benchmarks/marginal_case.py")
 
 
 if __name__ == "__main__":

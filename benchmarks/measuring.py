@@ -1,4 +1,4 @@
-"""What the benchmarks share: wall time and memory of a command and all the processes that it starts."""
+"""What the benchmarks share: wall time and memory of a command and all its processes, and tables of a page."""
 
 import os
 import resource
@@ -6,12 +6,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
+
+from compare.run.tasks import Task
 
 POLL_S = 0.1
 
@@ -28,7 +31,7 @@ class Measured:
 
 def measure(command: Sequence[str], *, environment: dict[str, str] | None = None) -> Measured:
     """Run a command to its end.  Raises `CalledProcessError` when it fails."""
-    begun, used = time.monotonic(), _cpu_seconds()
+    begun, used = time.monotonic(), cpu_seconds()
     process = subprocess.Popen(
         command, env=os.environ | (environment or {}), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
@@ -42,7 +45,15 @@ def measure(command: Sequence[str], *, environment: dict[str, str] | None = None
     reader.join()
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, list(command), stderr="".join(said[-20:]))
-    return Measured(time.monotonic() - begun, peak, _cpu_seconds() - used)
+    return Measured(time.monotonic() - begun, peak, cpu_seconds() - used)
+
+
+def measure_task(task: Task, out: Path) -> Measured:
+    """Run a step of a case into `out`, a new folder, as `compare.run` does it."""
+    out.mkdir(parents=True)
+    request = out / "request.json"
+    request.write_text(task.request)
+    return measure(task.argv(request, out), environment=task.environment())
 
 
 def two_at_a_time(works: Sequence[Callable[[], object]]) -> float:
@@ -54,11 +65,20 @@ def two_at_a_time(works: Sequence[Callable[[], object]]) -> float:
     return time.monotonic() - begun
 
 
+def fill_tables(page: str, tables: Mapping[str, str], *, maker: str) -> str:
+    """A page in Markdown with each table made again, between the two comments of its name.  maker: the script."""
+    for name, table in tables.items():
+        begin, end = f"<!-- {name}: made by {maker} -->", f"<!-- {name}: end -->"
+        before, after = page.split(begin)[0], page.split(end)[1]
+        page = f"{before}{begin}\n{table}\n{end}{after}"
+    return page
+
+
 def python(*words: str) -> list[str]:
     return [sys.executable, "-m", *words]
 
 
-def _cpu_seconds() -> float:
+def cpu_seconds() -> float:
     """Of every process that this one has started and that has ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.measuring import fill_tables
 from benchmarks.published import Measurement, Program, chip, measurements, programs, save
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
@@ -29,7 +30,6 @@ from meshes.devices.generations import GENERATIONS
 from meshes.devices.topology import Place
 
 PAGE = Path(__file__).parent.parent / "docs" / "model.md"
-BEGIN, END = "<!-- {}: made by benchmarks/model.py -->", "<!-- {}: end -->"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,7 @@ def page(text: str) -> str:
     """The page with its tables made again."""
     held = check_model(measurements(), programs())
     tables = {"errors": errors(held), "summary": summary(held), "constants": constants_table()}
-    for name, table in tables.items():
-        begin, end = BEGIN.format(name), END.format(name)
-        before, after = text.split(begin)[0], text.split(end)[1]
-        text = f"{before}{begin}\n{table}\n{end}{after}"
-    return text
+    return fill_tables(text, tables, maker="benchmarks/model.py")
 
 
 def compile_programs(rows: list[Measurement]) -> dict[str, Program]:

@@ -4,15 +4,13 @@ Each program is lowered once, then compiled by turns without and with its passes
 processors, which other work on the machine does not change much.
 """
 
-import subprocess
 import tempfile
 from pathlib import Path
 
-from benchmarks.measuring import Measured, measure
+from benchmarks.measuring import Measured, measure_task
 from compare.passes import archive
 from compare.run import tasks
 from compare.run.arms import ARMS, Arm
-from compare.run.tasks import Task
 from meshes.case import Case
 
 CASES = (
@@ -38,16 +36,13 @@ def main() -> None:
 def _compare(case: Case, arm: Arm, folder: Path) -> float:
     """With ÷ without, of the least of all rounds."""
     lowered = folder / "lowered"
-    lowered.mkdir()
-    first = tasks.lower_task(case, arm)
-    (folder / "case.json").write_text(first.request)
-    subprocess.run(first.argv(folder / "case.json", lowered), env=first.environment(), check=True, capture_output=True)
+    measure_task(tasks.lower_task(case, arm), lowered)
     by_recording: dict[bool, list[Measured]] = {False: [], True: []}
     size = 0
     for number in range(ROUNDS):
         for recorded, rounds in by_recording.items():
             out = folder / f"{number}-{recorded}"
-            rounds.append(_compiled(tasks.compile_task(case, arm, program=lowered, passes=recorded), out))
+            rounds.append(measure_task(tasks.compile_task(case, arm, program=lowered, passes=recorded), out))
             size = max([size, *(path.stat().st_size for path in out.glob(archive.FILE))])
     without, with_them = (min(measured.cpu_seconds for measured in rounds) for rounds in by_recording.values())
     wall = [min(measured.seconds for measured in rounds) for rounds in by_recording.values()]
@@ -57,13 +52,6 @@ def _compare(case: Case, arm: Arm, folder: Path) -> float:
         flush=True,
     )
     return with_them / without
-
-
-def _compiled(step: Task, out: Path) -> Measured:
-    out.mkdir()
-    request = out / "request.json"
-    request.write_text(step.request)
-    return measure(step.argv(request, out), environment=step.environment())
 
 
 if __name__ == "__main__":

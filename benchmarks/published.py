@@ -70,9 +70,9 @@ class Program:
 
     def torus(self, row: Chip, *, on_chip_weight: float) -> Torus:
         x, y, z = (1 + max((place[1 + side] for place in self.places), default=0) for side in range(3))
-        wraps = (*row.wraps((x, y, z)[: row.torus_dims]), False)[:3]
+        wraps = row.wraps((x, y, z)[: row.torus_dims])
         places = self.places or (Place(0, 0, 0, 0, 0),)
-        return Torus(places, (x, y, z), (wraps[0], wraps[1], wraps[2]), on_chip_weight)
+        return Torus(places, (x, y, z), wraps, on_chip_weight)
 
 
 def measurements() -> list[Measurement]:

@@ -8,18 +8,19 @@ import json
 import random
 import re
 import shutil
-from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 from benchmarks.fuzz import mutate
+from benchmarks.fuzz.findings import Wrong
 from compare.cli import calibrate, cost, replay
 from compare.export.folder.write_folder import MARK, open_export
 from compare.metric.card import read_card
 from compare.query.engine import answer_question
 from compare.query.runs import read_runs
 from compare.run.cache import Cache
+from compare.timeline.errors import TimingError
 from docs.study.build.answers import make_answer
 from docs.study.build.page import make_page
 from docs.study.build.spec import read_study, sweep_commands
@@ -134,14 +135,13 @@ def list_sweeps(path: Path) -> object:
     return list(sweep_commands(read_study(path)))
 
 
-def play_both(folder: Path, play: Callable[[], object]) -> object:
-    """A trace on our own engine, which takes some that ASTRA-sim's rules refuse, then by those."""
+def play_natively(folder: Path) -> None:
+    """A trace on our own engine, which takes some that ASTRA-sim's rules refuse."""
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         replay.main([str(folder)])
-    return play()
 
 
-def ask_cost(given: str, _: Path, *, refusal: Callable[[str], Exception], wrong: Callable[[str], Exception]) -> object:
+def ask_cost(given: str, _: Path) -> object:
     """Words of a command line: an answer that is a time, or one line."""
     out, said = io.StringIO(), io.StringIO()
     try:
@@ -149,13 +149,13 @@ def ask_cost(given: str, _: Path, *, refusal: Callable[[str], Exception], wrong:
             cost.main([word.replace("\0", "") for word in given.split()])
     except SystemExit as end:
         if end.code:
-            raise refusal(said.getvalue().removesuffix("\n")) from None
+            raise TimingError(said.getvalue().removesuffix("\n")) from None
     if re.search(r"\bnan\b|(?<![\w.])-0*[1-9.]", out.getvalue()):
-        raise wrong("a time that is none")
+        raise Wrong("a time that is none")
     return out.getvalue()
 
 
-def ask(given: str, folder: Path, *, wrong: Callable[[str], Exception]) -> object:
+def ask(given: str, folder: Path) -> object:
     """A query that changes or shows what is not the run's is a finding."""
     home = folder / "asked"
     if not home.exists():
@@ -171,13 +171,13 @@ def ask(given: str, folder: Path, *, wrong: Callable[[str], Exception]) -> objec
         )
     finally:
         if before != {path: path.stat().st_mtime_ns for path in sorted(home.rglob("*"))}:
-            raise wrong("a query changed a file")
+            raise Wrong("a query changed a file")
         if "gone-42" in str(rows):
-            raise wrong("a query read what is not its run's")
+            raise Wrong("a query read what is not its run's")
     return rows
 
 
-def export_again(given: str, folder: Path, *, wrong: Callable[[str], Exception]) -> object:
+def export_again(given: str, folder: Path) -> object:
     """An export onto one whose mark was damaged: the user's file stays, or nothing happens."""
     place = folder / "export"
     shutil.rmtree(place, ignore_errors=True)
@@ -192,7 +192,7 @@ def export_again(given: str, folder: Path, *, wrong: Callable[[str], Exception])
             again.finish(to="chakra", names=[])
     finally:
         if not (place / "program/notes.txt").exists():
-            raise wrong("an export removed a file of the user's")
+            raise Wrong("an export removed a file of the user's")
     return None
 
 
@@ -202,7 +202,7 @@ def mark() -> list[str]:
     return [json.dumps({"to": "chakra", "folders": ["program"], "files": files})]
 
 
-def find_damaged(given: bytes, folder: Path, *, wrong: Callable[[str], Exception]) -> object:
+def find_damaged(given: bytes, folder: Path) -> object:
     """An entry of which a file was damaged is made anew, whatever the damage."""
     shutil.rmtree(folder / "cache", ignore_errors=True)
     cache = Cache(folder / "cache")
@@ -212,7 +212,7 @@ def find_damaged(given: bytes, folder: Path, *, wrong: Callable[[str], Exception
     (place / "about.json").write_bytes(given)
     found = cache.find("program", "k", results=("about.json",))
     if found and given != entry()[0]:
-        raise wrong("a damaged entry was believed")
+        raise Wrong("a damaged entry was believed")
     return found
 
 

@@ -6,6 +6,7 @@ Both are checked on the text alone, independently of the reader.
 import random
 import re
 from collections.abc import Sequence
+from operator import attrgetter
 
 from benchmarks.fuzz import mutate
 from compare.hlo.collective import Collective
@@ -22,26 +23,24 @@ _FLOATS = re.compile(
     r"|dot|convolution|transpose|broadcast|reduce|negate|tanh|rsqrt|select|copy|pad|reshape|dynamic-update-slice)\("
 )
 _NAMES = re.compile(r"%?([A-Za-z_][\w.\-]*)")
+COLUMNS = (
+    "kind",
+    "axes",
+    "network",
+    "dtype",
+    "mesh_groups",
+    "executions",
+    "executions_are",
+    "payload_bytes",
+    "wire_bytes",
+    "step_wire_bytes",
+)
+"""What a row says of what is sent, how often and by whom."""
 
 
 def comparable_columns(rows: Sequence[Collective]) -> tuple[object, ...]:
     """Columns that damage to a bystander must not change; a lost scope or line may be inferred differently."""
-    return tuple(
-        (
-            row.name,
-            row.kind,
-            row.axes,
-            row.network,
-            row.dtype,
-            row.mesh_groups,
-            row.executions,
-            row.executions_are,
-            row.payload_bytes,
-            row.wire_bytes,
-            row.step_wire_bytes,
-        )
-        for row in rows
-    )
+    return tuple(map(attrgetter("name", *COLUMNS), rows))
 
 
 def describe_loss(text: str, rows: Sequence[Collective]) -> str:

@@ -6,7 +6,7 @@ import random
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks.fuzz import doors, hlo, mutate, xla
+from benchmarks.fuzz.findings import Wrong
 from compare.chakra.reader import build_trace, read_folder
 from compare.chakra.settings import read_settings
 from compare.compile.rematerialised import find_rematerialised
@@ -49,7 +50,6 @@ from compare.sweep.render.figure import draw_ratios
 from compare.sweep.render.print_sweep import print_sweep
 from compare.sweep.sweep import CaseEnd, read_result
 from compare.sweep.sweep_report import build_summary, earlier_rows, result_row
-from compare.timeline.errors import TimingError
 from compare.user_program.advice.advise import advise
 from compare.user_program.repeated_work import repeated_work
 from meshes.case import Case
@@ -66,10 +66,6 @@ from tests.compare.timeline.spaces import Space, tpu
 ROOT = Path(__file__).parent.parent.parent
 _CORPUS = ROOT / "tests/compare/hlo/corpus"
 _RUN = ROOT / "docs/example-run"
-
-
-class Wrong(Exception):  # noqa: N818  (a finding, not an error)
-    """The reader gave something that cannot be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +150,7 @@ def _of_communication(seed: _Text, rng: random.Random) -> _Text:
 
 
 def _hold_against_xla(given: _Text, _: Path) -> object:
-    return xla.hold_against_xla(given.text, given.axes, before=given.rows, wrong=Wrong)
+    return xla.hold_against_xla(given.text, given.axes, before=given.rows)
 
 
 def _read_proto(given: bytes, _: Path) -> object:
@@ -296,10 +292,7 @@ def _play_trace(path: Path) -> object:
     (folder / "run.txt").unlink(missing_ok=True)
     (folder / "memory.json").write_text(doors.MEMORY)
     path.write_bytes(given)
-    return doors.play_both(folder, partial(_play_by_astra_sim, folder))
-
-
-def _play_by_astra_sim(folder: Path) -> object:
+    doors.play_natively(folder)
     trace = build_trace(read_folder(folder))
     settings = read_settings(folder, num_ranks=4)
     return play_graph(trace.graph, settings.machine, tick_ps=1000, unnamed=trace.unnamed, options=settings.options)
@@ -498,17 +491,16 @@ READERS = (
     Reader("report.json of a sweep's case", 500, _reports, mutate.tree, _in_file("report.json", _report)),
     Reader("converted.json", 2_000, _converted_seed, mutate.tree, _in_file("converted.json", _open_converted)),
     Reader("cache manifest", 2_000, _manifest, mutate.tree, _entry),
-    Reader("cache entry", 1_000, doors.entry, mutate.data, partial(doors.find_damaged, wrong=Wrong)),
-    Reader("query (SQL)", 1_000, lambda: doors.SQL, mutate.text, partial(doors.ask, wrong=Wrong)),
-    Reader("mark of an export", 1_000, doors.mark, mutate.tree, partial(doors.export_again, wrong=Wrong)),
+    Reader("cache entry", 1_000, doors.entry, mutate.data, doors.find_damaged),
+    Reader("query (SQL)", 1_000, lambda: doors.SQL, mutate.text, doors.ask),
+    Reader("mark of an export", 1_000, doors.mark, mutate.tree, doors.export_again),
     Reader("text of a study", 1_000, lambda: doors.TEMPLATE, doors.template, doors.fill_in),
     Reader("workload card (YAML)", 2_000, lambda: [doors.CARD], mutate.text, _in_file("a.yaml", doors.read_card_of)),
     Reader("chip file (TOML)", 2_000, lambda: [doors.CHIP], mutate.text,
            _in_file("chip.toml", doors.read_chip_file)),
     Reader("run.txt", 1_000, lambda: doors.RUN_LINE, mutate.text, _in_file("run.txt", _play_trace)),
     Reader("memory.json", 1_000, lambda: [doors.MEMORY], mutate.tree, _in_file("memory.json", _play_trace)),
-    Reader("words of cost", 3_000, lambda: doors.COST, mutate.text,
-           partial(doors.ask_cost, refusal=TimingError, wrong=Wrong)),
+    Reader("words of cost", 3_000, lambda: doors.COST, mutate.text, doors.ask_cost),
     Reader("windows to calibrate by (CSV)", 1_000, lambda: [doors.WINDOWS], mutate.text,
            _in_file("windows.csv", doors.calibrate_from)),
     Reader("study.toml", 2_000, lambda: [doors.STUDY], mutate.text, _in_file("study.toml", doors.list_sweeps)),

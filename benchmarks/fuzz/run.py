@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from benchmarks.fuzz.readers import READERS, Reader, Wrong
-from benchmarks.fuzz.xla import Note
+from benchmarks.fuzz.findings import Note, Wrong
+from benchmarks.fuzz.readers import READERS, Reader
 
 MOST_SECONDS = 20
 """An input that takes longer hangs: the seeds take a hundredth."""

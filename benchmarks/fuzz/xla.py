@@ -9,11 +9,12 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cache
+from operator import attrgetter
 
-from compare.hlo.collective import Collective
+from benchmarks.fuzz.findings import Note, Wrong
+from benchmarks.fuzz.hlo import COLUMNS
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.devices.axes import read_axes
 from compare.hlo.text.errors import HloError
@@ -100,38 +101,29 @@ OTHER_ROWS = (
 """Why XLA refuses what is read here with other rows than before the damage: they are those of the text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
-    """An outcome that is counted."""
-
-    words: str
-
-
 @cache
 def _parser() -> XlaParser:
     return XlaParser()
 
 
-def hold_against_xla(
-    text: str, axes: str, *, before: Counter[tuple[object, ...]] | None, wrong: Callable[[str], Exception]
-) -> object:
+def hold_against_xla(text: str, axes: str, *, before: Counter[tuple[object, ...]] | None) -> object:
     """before: the rows before a single damage.  Raises `HloError` where the text is refused here."""
     found, said = _parser().print_again(text)
     try:
         rows = count_rows(text, axes)
     except HloError as error:
         if found == PRINTED and _is_read(said, axes) and not _is_named(str(error), REFUSED_HERE):
-            raise wrong(f"XLA reads what is refused here: {_plain(str(error))}") from None
+            raise Wrong(f"XLA reads what is refused here: {_plain(str(error))}") from None
         raise
     if found == PRINTED:
         try:
             printed = count_rows(said, axes)
         except HloError as error:
             if not _is_named(str(error), REFUSED_HERE):
-                raise wrong(f"what XLA prints again is refused: {_plain(str(error))}") from None
+                raise Wrong(f"what XLA prints again is refused: {_plain(str(error))}") from None
             raise
         if printed != rows:
-            raise wrong(f"other rows than of the text that XLA prints again: {sorted(map(str, rows - printed))[:1]}")
+            raise Wrong(f"other rows than of the text that XLA prints again: {sorted(map(str, rows - printed))[:1]}")
         return rows
     reason = _plain((said.partition("error: ")[2] or said).partition("\n")[0].partition(". ")[0])
     if before is None:
@@ -139,7 +131,7 @@ def hold_against_xla(
     if rows == before:
         return Note(f"{found} by XLA alone, the same rows")
     if not all(map(_is_doubtful, rows - before)) and not _is_named(reason, OTHER_ROWS):
-        raise wrong(f"other rows, of a text that XLA {found}: {reason}")
+        raise Wrong(f"other rows, of a text that XLA {found}: {reason}")
     return Note(f"{found} by XLA alone, other rows: {reason}")
 
 
@@ -153,24 +145,8 @@ def _is_read(text: str, axes: str) -> bool:
 
 def count_rows(text: str, axes: str) -> Counter[tuple[object, ...]]:
     """What is sent, how often and by whom; without names, which XLA makes unique, and places."""
-    return Counter(map(_columns, collectives(read(text), read_axes(axes) if axes else {})))
-
-
-def _columns(row: Collective) -> tuple[object, ...]:
-    return (
-        row.kind,
-        row.axes,
-        row.network,
-        row.dtype,
-        row.mesh_groups,
-        row.executions,
-        row.executions_are,
-        row.payload_bytes,
-        row.wire_bytes,
-        row.step_wire_bytes,
-        row.device_executions,
-        row.reducer,
-    )
+    columns = attrgetter(*COLUMNS, "device_executions", "reducer")
+    return Counter(map(columns, collectives(read(text), read_axes(axes) if axes else {})))
 
 
 def _is_doubtful(columns: tuple[object, ...]) -> bool:

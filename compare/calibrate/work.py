@@ -46,8 +46,8 @@ class Device:
             return Torus(ring, (num_devices, 1, 1), (True, False, False))
         places = self.places[:num_devices]
         x, y, z = (1 + max(place[1 + side] for place in self.places) for side in range(3))
-        wraps = (*self.generation.wraps((x, y, z)[: self.generation.torus_dims]), False)[:3]
-        return Torus(places, (x, y, z), (wraps[0], wraps[1], wraps[2]))
+        wraps = self.generation.wraps((x, y, z)[: self.generation.torus_dims])
+        return Torus(places, (x, y, z), wraps)
 
 
 def count_work(text: str, device: Device) -> dict[str, float]:

@@ -18,7 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     from compare.run.arms import parse_arms, parse_controls, parse_options, parse_witnesses
     from compare.sweep import progress, sweep
-    from compare.sweep.engines.engines import ENGINES
+    from compare.sweep.engines.engines import load_engine
     from compare.sweep.sweep_report import build_summary, earlier_rows, is_complete
 
     arms = [item.name for item in parse_arms(options.arm)]
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         arms=arms,
         controls=controls,
         witnesses=parse_witnesses(options.witness, arms=arms),
-        engine=ENGINES[options.engine],
+        engine=load_engine(options.engine),
         at_once=getattr(options, "jobs", None),
         timeout_s=options.timeout,
         no_cache=options.no_cache,

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from compare.metrics.meters import choose_power, summarize_meters, to_joules
-from compare.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS, verdict_fractions, verdict_times
+from compare.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS, verdict_fractions
 from compare.report.model.power import MeasuredEnergy, MeasuredPower, OperationEnergy
 from compare.timeline.arrays import Floats, Times
 from compare.timeline.intervals import Union
@@ -98,7 +98,7 @@ def _by_meters(tracks: DeviceTracks, measured: _Measured, verdicts: pd.DataFrame
         peak_w=to_joules(max(peaks)),
         by_part_j=_numbers({**parts, "idle": total - sum(parts.values())}),
         by_axes_j=_sums(cut, "axes"),
-        by_verdict_j=_verdicts(cut, verdicts, scale=1 / _UNIT / steps),
+        by_verdict_j=_verdicts(cut, verdicts),
         operations=_largest(operations),
     )
 
@@ -185,26 +185,17 @@ def _by_operations(tracks: DeviceTracks, verdicts: pd.DataFrame | None) -> Measu
             }
         ),
         by_axes_j=_sums(moved, "axes"),
-        by_verdict_j=_numbers(
-            {
-                verdict: float((moved["energy_j"].to_numpy() * part).sum())
-                for verdict, part in zip(
-                    (*VERDICTS, UNKNOWN_VERDICT), verdict_fractions(moved["collective"], verdicts).T, strict=True
-                )
-            }
-        )
-        if verdicts is not None
-        else {},
+        by_verdict_j=_verdicts(moved, verdicts),
         operations=_largest(frame),
     )
 
 
-def _verdicts(cut: pd.DataFrame, verdicts: pd.DataFrame | None, *, scale: float) -> dict[str, float | None]:
+def _verdicts(frame: pd.DataFrame, verdicts: pd.DataFrame | None) -> dict[str, float | None]:
     if verdicts is None:
         return {}
-    table = verdict_times(cut, verdicts)
-    sums = (table["exposed_ns"] * table["weight"]).groupby(table["verdict"]).sum() * scale
-    return _numbers({verdict: float(sums.get(verdict, 0.0)) for verdict in (*VERDICTS, UNKNOWN_VERDICT)})
+    fractions = verdict_fractions(frame["collective"].astype(str), verdicts)
+    sums = frame["energy_j"].to_numpy() @ fractions
+    return _numbers(dict(zip((*VERDICTS, UNKNOWN_VERDICT), sums.tolist(), strict=True)))
 
 
 def _sums(frame: pd.DataFrame, column: str) -> dict[str, float | None]:

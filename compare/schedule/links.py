@@ -7,6 +7,7 @@ have a link of their own.
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import Self
 
 import numpy as np
@@ -28,14 +29,14 @@ class Torus:
 
     places: tuple[Place, ...]
     sides: tuple[int, int, int]
-    wraps: tuple[bool, bool, bool]
+    wraps: tuple[bool, ...]
+    """Of the first sides; the others are not wrapped."""
     on_chip_weight: float = 1.0
     """Time of a byte between two devices of a chip ÷ time on a link of the torus."""
 
     @classmethod
     def of(cls, plan: Plan, *, on_chip_weight: float) -> Self:
-        x, y, z = (*plan.topology.wraps, False)[:3]
-        return cls(assign_chips(plan), plan.topology.sides, (x, y, z), on_chip_weight)
+        return cls(assign_chips(plan), plan.topology.sides, plan.topology.wraps, on_chip_weight)
 
     @cached_property
     def coordinates(self) -> Ints:
@@ -74,7 +75,7 @@ class Torus:
         current, target_coordinates = self.coordinates[source].copy(), self.coordinates[target]
         slices = self.chip[source] // int(np.prod(self.sides))
         messages, links = [], []
-        for dim, (side, wraps) in enumerate(zip(self.sides, self.wraps, strict=True)):
+        for dim, (side, wraps) in enumerate(zip_longest(self.sides, self.wraps, fillvalue=False)):
             step, hops = _way(current[:, dim], target_coordinates[:, dim], side=side, wraps=wraps)
             for hop in range(int(hops.max(initial=0))):
                 (going,) = np.nonzero(hops > hop)

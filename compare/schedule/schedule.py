@@ -38,8 +38,7 @@ def model_step(module: Module, rows: Sequence[Collective], plan: Plan, *, hardwa
 def model_in_order(module: Module, rows: Sequence[Collective], topology: Topology) -> Timeline:
     """`model_step` of a program whose logical device i is the i-th of a slice, row by row, whatever its axes are."""
     rates = Hardware.of(topology.generation)
-    x, y, z = (*topology.wraps, False)[:3]
-    torus = Torus(topology.places(), topology.sides, (x, y, z), rates.on_chip_weight)
+    torus = Torus(topology.places(), topology.sides, topology.wraps, rates.on_chip_weight)
     in_module = module.num_devices or topology.num_devices
     if in_module * topology.slices != topology.num_devices and in_module != topology.num_devices:
         raise TimingError(

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from compare.sweep.combination import Combination
-from compare.sweep.sweep import Notify
+from compare.sweep.engines.local import Notify
 from meshes.process.one_line import is_quiet
 
 REFRESH_S = 0.2

@@ -7,7 +7,7 @@ versions, or another run in its place, invalidate it.
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache as once
@@ -25,7 +25,7 @@ from compare.run.folder.chip import name_chip
 from compare.run.tasks import ROOT, lower_task
 from compare.sweep.combination import Combination
 from compare.sweep.engines.engines import Engine
-from compare.sweep.engines.local import CaseOutcome, CaseTask
+from compare.sweep.engines.local import CaseOutcome, CaseTask, Notify
 from compare.sweep.engines.worker import CaseRequest
 from compare.sweep.summary import ResultRow
 from compare.sweep.sweep_report import check_row, result_row
@@ -38,9 +38,6 @@ HIDDEN = ".sweep"
 """The folder inside a sweep's folder for its lock, its marks and unfinished runs."""
 
 DONE = "done"
-
-Notify = Callable[[str, str, float], None]
-"""Receives the name of a case's run folder, its stage, and the seconds since it began."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,7 +56,7 @@ def _add_work(parser: Parser) -> None:
     jobs = "cases compiled at the same time (default: number of cores)"
     add("--jobs", metavar="N", type=whole_number, default=argparse.SUPPRESS, help=jobs)
     engine = "processes on this machine, or tasks of a Ray cluster"
-    add("--engine", choices=tuple(ENGINES), default="local", help=engine)
+    add("--engine", choices=ENGINES, default="local", help=engine)
     add_limits(group, "recompile everything, finished cases too, and write nothing to the cache")
     add(
         "--no-pages",

@@ -28,12 +28,11 @@ def as_torus(machine: Machine) -> Torus | None:
     if not sides or len(sides) > _MOST_SIDES or tuple(sides) != dims[: len(sides)] or (rest and on_chip == 1):
         return None
     x, y, z = (*(dim.size for dim in sides), 1, 1)[:3]
-    wraps = (*(dim.kind == RING for dim in sides), False, False)[:3]
     places = tuple(
         Place(slice_index=0, x=i, y=j, z=k, core=core)
         for core, k, j, i in product(range(on_chip), range(z), range(y), range(x))
     )
-    return Torus(places, (x, y, z), (wraps[0], wraps[1], wraps[2]))
+    return Torus(places, (x, y, z), tuple(dim.kind == RING for dim in sides))
 
 
 def measure_compiled(links: Links, torus: Torus, kind: str, groups: Groups, algorithm: Algorithm) -> Footprint:

@@ -1,14 +1,13 @@
 """The engines that can run the cases of a sweep, by name."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from compare.sweep.engines.local import CaseOutcome, CaseTask, Notify
 
-Ended = Generator[tuple["CaseTask", "CaseOutcome"], None, None]
+ENGINES = ("local", "ray")
 
 
 class Engine(Protocol):
@@ -19,20 +18,15 @@ class Engine(Protocol):
 
     def __call__(
         self, tasks: Sequence["CaseTask"], /, *, at_once: int | None, scratch: Path, notify: "Notify"
-    ) -> Ended: ...
+    ) -> Generator[tuple["CaseTask", "CaseOutcome"], None, None]: ...
 
 
-def _run_here(tasks: Sequence["CaseTask"], /, *, at_once: int | None, scratch: Path, notify: "Notify") -> Ended:
-    from compare.sweep.engines.local import run_cases
+def load_engine(name: str) -> Engine:
+    """One of ENGINES; a command line is read without them."""
+    if name == "local":
+        from compare.sweep.engines.local import run_cases as run_here
 
-    return run_cases(tasks, at_once=at_once, scratch=scratch, notify=notify)
+        return run_here
+    from compare.sweep.engines.ray import run_cases as run_on_cluster
 
-
-def _run_on_cluster(tasks: Sequence["CaseTask"], /, *, at_once: int | None, scratch: Path, notify: "Notify") -> Ended:
-    from compare.sweep.engines.ray import run_cases
-
-    return run_cases(tasks, at_once=at_once, scratch=scratch, notify=notify)
-
-
-ENGINES: Mapping[str, Engine] = MappingProxyType({"local": _run_here, "ray": _run_on_cluster})
-"""Each is loaded when it runs: a command line is read without them."""
+    return run_on_cluster

@@ -47,7 +47,7 @@ class CaseOutcome:
 
 
 Notify = Callable[[str, str, float], None]
-"""Receives a case's name, its stage, and the seconds since it began."""
+"""Receives the name of a case's run folder, its stage, and the seconds since it began."""
 
 
 @dataclass(slots=True, eq=False)

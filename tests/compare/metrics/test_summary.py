@@ -59,11 +59,6 @@ def test_local_work_and_what_encloses_it_is_no_communication():
     assert (times["hidden_ns"], times["overlap"]) == (0, 0)
 
 
-def test_an_exposed_asynchronous_all_reduce_in_a_loop_is_exposed():
-    events = [container(0, 100), compute(0, 30), comm(30, 70), compute(70, 100)]
-    assert per_step(events, steps(0, 100))["exposed_ns"] == 40
-
-
 def test_two_collectives_at_once_are_communication_once():
     times = per_step([comm(0, 10), comm(5, 15, **PERMUTE)], steps(0, 100))
     assert times["communication_ns"] == 15

@@ -14,8 +14,7 @@ from meshes.mesh_argument import read_mesh
 def torus(name: str, on_chip_weight: float = 1.0) -> Torus:
     """Devices in the order of their coordinates."""
     shape = Topology.parse(name)
-    x, y, z = (*shape.wraps, False)[:3]
-    return Torus(shape.places(), shape.sides, (x, y, z), on_chip_weight)
+    return Torus(shape.places(), shape.sides, shape.wraps, on_chip_weight)
 
 
 def load(kind, groups, where, algorithm=None):
@@ -155,7 +154,7 @@ def test_a_group_uses_the_ways_out_of_its_own_chips_only():
 def test_devices_sit_where_the_plan_puts_them():
     plan = read_mesh("tp4pp2")
     where = Torus.of(plan, on_chip_weight=1.0)
-    assert where.wraps == (False, False, False)
+    assert where.wraps == (False, False)
     assert [tuple(at) for at in where.coordinates[:4].tolist()] == [(0, 0, 0), (0, 1, 0), (0, 2, 0), (0, 3, 0)]
     assert (where.coordinates[4:] - where.coordinates[:4]).tolist() == [[1, 0, 0]] * 4
 

@@ -52,8 +52,7 @@ def model_step(name: str, where: str):
     rows = collectives(module, axes)
     shape = Topology.parse(where)
     hardware = Hardware.of(shape.generation)
-    x, y, z = (*shape.wraps, False)[:3]
-    torus = Torus(shape.places(), shape.sides, (x, y, z))
+    torus = Torus(shape.places(), shape.sides, shape.wraps)
     return rows, simulate(module, rows, torus, hardware=hardware, slices=shape.slices, name=where)
 
 

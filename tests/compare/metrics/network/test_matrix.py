@@ -176,12 +176,6 @@ def test_executions_of_a_branch_count_for_the_devices_that_run_it():
     assert traffic_matrix(loads, picture).empty
 
 
-def test_executions_that_nobody_knows_are_named():
-    picture = mesh("tp4pp2@v5e:2x4")
-    rows = [row("r", "all-gather", "tp", 400, [range(4), range(4, 8)], executions=None)]
-    assert list_uncounted(bytes_sent_by(rows, picture)) == ["r"]
-
-
 def test_a_program_of_more_devices_than_the_mesh_is_refused():
     with pytest.raises(TimingError, match="names device 15, and the mesh has 8"):
         bytes_sent_by([row("r", "all-gather", "tp", 400, [range(16)])], mesh("tp4pp2@v5e:2x4"))

@@ -20,7 +20,7 @@ from tests.compare.chakra.files import (
     write_trace,
 )
 from tests.compare.chakra.wire import BOOL, INT64
-from tests.compare.simulate.graphs.test_graphs import answer, refuse
+from tests.compare.simulate.asking import answer, refuse
 
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
 MIB = 1 << 20
@@ -65,30 +65,30 @@ def test_a_collective_of_ones_own_files(capsys, tmp_path):
         **others,
         all_reduce_implementation_custom=["own/ring"],
     )
-    assert answer(capsys, place, "--as", "astra-sim")["cycles"] == 90_174
-    assert answer(capsys, place, "--as", "astra-sim", "--aware")["cycles"] == 90_174
+    assert answer(place, "--as", "astra-sim")["cycles"] == 90_174
+    assert answer(place, "--as", "astra-sim", "--aware")["cycles"] == 90_174
     assert main([str(place)]) == 0
     assert "system.json has no algorithm of all-reduce that our own engine plays: rings" in capsys.readouterr().err
     table = json.loads((place / "system.json").read_text())
     (place / "system.json").write_text(json.dumps(table | {"preferred-dataset-splits": 2}))
-    assert "ASTRA-sim waits for 2; write preferred-dataset-splits 1" in refuse(capsys, place, "--as", "astra-sim")
+    assert "ASTRA-sim waits for 2; write preferred-dataset-splits 1" in refuse(place, "--as", "astra-sim")
 
 
-def test_a_run_line_of_the_congestion_aware_program_is_aware(capsys, tmp_path):
+def test_a_run_line_of_the_congestion_aware_program_is_aware(tmp_path):
     """A message over two hops of 1,000 ns, 10,850 ns for its bytes: once, or on each of the links."""
     nodes = [[send(1, 2, 0, MIB)], [compute(1, 1)], [receive(1, 0, 0, MIB)], [compute(1, 1)]]
     place = folder(tmp_path, nodes)
-    assert answer(capsys, place, "--as", "astra-sim")["cycles"] == 12_850
+    assert answer(place, "--as", "astra-sim")["cycles"] == 12_850
     (place / "run.txt").write_text("AstraSim_Analytical_Congestion_Aware --num-queues-per-dim=1\n")
-    assert answer(capsys, place, "--as", "astra-sim")["cycles"] == 2 * 11_850
+    assert answer(place, "--as", "astra-sim")["cycles"] == 2 * 11_850
 
 
-def test_a_rendezvous_waits_for_its_receiver_in_our_engine_too(capsys, tmp_path):
+def test_a_rendezvous_waits_for_its_receiver_in_our_engine_too(tmp_path):
     """1 MiB over a hop of 1,000 ns at 90·2^30 bytes a second to a receiver that comes at 30,000; 10 ns at each end."""
     place = folder(tmp_path, [[send(1, 1, 0, MIB)], [compute(1, 30), receive(2, 0, 0, MIB, deps=[1])]])
-    assert answer(capsys, place)["ns"] == 30_000
+    assert answer(place)["ns"] == 30_000
     (place / "run.txt").write_text("x --rendezvous-protocol=true\n")
-    assert answer(capsys, place)["ns"] == pytest.approx(30_000 + 1_000 + MIB / (90 * 2**30 / 1e9) + 20, abs=0.01)
+    assert answer(place)["ns"] == pytest.approx(30_000 + 1_000 + MIB / (90 * 2**30 / 1e9) + 20, abs=0.01)
 
 
 REFUSED = [
@@ -116,14 +116,14 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("nodes", "settings", "problem"), REFUSED, ids=[problem for *_, problem in REFUSED])
-def test_what_astra_sim_does_not_play_to_its_end_is_one_line(capsys, tmp_path, nodes, settings, problem):
-    assert problem in refuse(capsys, folder(tmp_path, nodes, **settings), "--as", "astra-sim")
+def test_what_astra_sim_does_not_play_to_its_end_is_one_line(tmp_path, nodes, settings, problem):
+    assert problem in refuse(folder(tmp_path, nodes, **settings), "--as", "astra-sim")
 
 
-def test_the_host_in_our_engine_is_a_second_core_that_hides_nothing(capsys, tmp_path):
+def test_the_host_in_our_engine_is_a_second_core_that_hides_nothing(tmp_path):
     """2 us of the CPU and, behind 1 us of the device, an all-reduce of 96,637 bytes over two ranks: 2·(1,000 + 500) ns.
     Nothing computes beside it but the CPU."""
     place = folder(tmp_path, [[cpu(1, 2), compute(2, 1), collective(3, 0, 96_637, deps=[2])]] * 2, local_mem_bw=None)
-    found = answer(capsys, place)
+    found = answer(place)
     assert found["ns"] == pytest.approx(1_000 + 2 * (1_000 + 500) + 30, abs=0.1)
     assert found["exposed_ns"] == pytest.approx(2 * (1_000 + 500) + 30, abs=0.1)

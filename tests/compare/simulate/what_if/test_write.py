@@ -17,7 +17,7 @@ from compare.run.folder.run_folder import copy_run
 from compare.run.folder.timelines import build_timelines
 from compare.simulate.what_if.changed_machine import build_simulation
 from compare.simulate.what_if.what_if_page import sections
-from meshes.process.command_line import run_command
+from tests.compare.simulate.asking import answer, refuse
 from tests.places import copy_example
 
 pytestmark = pytest.mark.slow
@@ -59,13 +59,12 @@ CHIP_FILE = (
 
 
 @pytest.mark.parametrize("place", ["kept", "given"])
-def test_on_its_own_slice_a_calibrated_run_takes_as_long_as_modelled(folder, tmp_path, capsys, place):
+def test_on_its_own_slice_a_calibrated_run_takes_as_long_as_modelled(folder, tmp_path, place):
     generation = read_timeline(folder)
     path = (folder if place == "kept" else tmp_path) / CHIP
     path.write_text(CHIP_FILE)
     words = ["--chip", str(path)] if place == "given" else []
-    assert main([str(folder), *words, "--json", "--out", str(tmp_path / "out")]) == 0
-    program = json.loads(capsys.readouterr().out)["programs"]["jax/decode/tpu"]
+    program = answer(folder, *words, "--out", tmp_path / "out")["programs"]["jax/decode/tpu"]
     (folder / CHIP).write_text(CHIP_FILE)
     modelled = read_timeline(folder).steps["duration_ns"].max()
     assert modelled > 1.2 * generation.steps["duration_ns"].max()
@@ -77,24 +76,20 @@ def test_on_its_own_slice_a_calibrated_run_takes_as_long_as_modelled(folder, tmp
     assert simulated.steps["duration_ns"].max() == pytest.approx(modelled, rel=2e-6)
 
 
-def test_into_a_run_the_constants_are_kept_beside_the_numbers(folder, tmp_path, capsys):
+def test_into_a_run_the_constants_are_kept_beside_the_numbers(folder, tmp_path):
     path = tmp_path / "ours.toml"
     path.write_text(CHIP_FILE)
-    assert main([str(folder), "--chip", str(path), "--json", "--into"]) == 0
-    given = json.loads(capsys.readouterr().out)
+    given = answer(folder, "--chip", path, "--into")
     assert (folder / CHIP).read_text() == 'name = "ours"\n' + path.read_text()
-    assert main([str(folder), "--json"]) == 0  # with those that it keeps now
-    assert json.loads(capsys.readouterr().out)["programs"] == given["programs"]
+    assert answer(folder)["programs"] == given["programs"]  # with those that it keeps now
     assert read_timeline(folder).label.endswith(", calibrated on our pod, June")
 
 
 def test_other_chips_have_the_rates_of_their_generation_and_the_calibrated_compute(folder, capsys):
     """Alone the link's rate and the launch are of the machine, and a machine of v6e has its own."""
-    assert main([str(folder), "--machine", "v6e:2x4", "--json"]) == 0
-    plain = json.loads(capsys.readouterr().out)["programs"]["jax/decode/tpu"]
+    plain = answer(folder, "--machine", "v6e:2x4")["programs"]["jax/decode/tpu"]
     (folder / CHIP).write_text(CHIP_FILE)
-    assert main([str(folder), "--machine", "v6e:2x4", "--json"]) == 0
-    calibrated = json.loads(capsys.readouterr().out)["programs"]["jax/decode/tpu"]
+    calibrated = answer(folder, "--machine", "v6e:2x4")["programs"]["jax/decode/tpu"]
     assert calibrated["machine"] == "v6e:2x4"
     assert calibrated["link_bytes_per_ns"] == plain["link_bytes_per_ns"]
     assert calibrated["compute_ns"] > 1.2 * plain["compute_ns"]
@@ -103,13 +98,9 @@ def test_other_chips_have_the_rates_of_their_generation_and_the_calibrated_compu
     assert capsys.readouterr().out.splitlines()[0] == head
 
 
-def test_a_chip_file_of_other_chips_is_one_line(folder, tmp_path, capsys):
+def test_a_chip_file_of_other_chips_is_one_line(folder, tmp_path):
     (tmp_path / "v4.toml").write_text(CHIP_FILE.replace("v5e", "v4"))
-    with pytest.raises(SystemExit) as ended:
-        run_command(main, [str(folder), "--chip", str(tmp_path / "v4.toml")])
-    printed = capsys.readouterr()
-    assert (ended.value.code, printed.out, len(printed.err.splitlines())) == (2, "", 1)
-    assert "v4.toml: generation: " in printed.err
+    assert "v4.toml: generation: " in refuse(folder, "--chip", tmp_path / "v4.toml")
 
 
 @pytest.mark.parametrize("words", ["[]", '{"machine": {}, "repeat": 1, "compute": 1}', "{"])
@@ -137,16 +128,12 @@ def test_the_written_folder_is_a_run_folder_with_the_figure_of_its_sweep(folder,
 
 
 @pytest.mark.parametrize("place", ["run", "run/../run", "link", "other"])
-def test_a_run_that_is_not_simulated_is_never_replaced(folder, tmp_path, capsys, place):
+def test_a_run_that_is_not_simulated_is_never_replaced(folder, tmp_path, place):
     (tmp_path / "link").symlink_to(folder)
     shutil.copytree(folder, tmp_path / "other")
     target = tmp_path / place
     before = {path: path.read_bytes() for path in sorted(target.rglob("*")) if path.is_file()}
-    with pytest.raises(SystemExit) as ended:
-        run_command(main, [str(folder), "--scale", "ici=2", "--out", str(target)])
-    printed = capsys.readouterr()
-    assert (ended.value.code, printed.out, len(printed.err.splitlines())) == (2, "", 1)
-    assert "--into" in printed.err
+    assert "--into" in refuse(folder, "--scale", "ici=2", "--out", target)
     assert {path: path.read_bytes() for path in sorted(target.rglob("*")) if path.is_file()} == before
 
 
