@@ -10,7 +10,7 @@ from functools import cache as once
 from pathlib import Path
 
 from compare.gallery.lesson_types.lesson import TORCH_SHARDY, Lesson
-from compare.gallery.lesson_types.lesson_result import LessonResult, row_of
+from compare.gallery.lesson_types.lesson_result import LessonResult
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.files import read_file
 from compare.run import arms, tasks
@@ -265,18 +265,16 @@ def _compiler_sources() -> str:
 
 def _made(job: _Job) -> LessonResult:
     about = read_json(job.lowered / ABOUT) if job.lowered else {}
-    result = LessonResult(
+    hlo = job.compiled / HLO if job.compiled else None
+    return LessonResult(
         lesson=job.lesson,
         program=job.program,
-        status=job.status,
+        status="ok" if hlo else job.status,
         error=job.error,
         source=about.get("source", ""),
         takes=tuple(tuple(each["axes"]) for each in about.get("takes", ())),
         gives=tuple(tuple(each["axes"]) for each in about.get("gives", ())),
         versions=about.get("versions", {}) | _versions(arms.COMPILER),
-        compiled=job.compiled / HLO if job.compiled else None,
+        rows=tuple(collectives(read_file(hlo), job.lesson.mesh)) if hlo else (),
+        compiled=hlo,
     )
-    if not job.compiled:
-        return result
-    rows = collectives(read_file(job.compiled / HLO), job.lesson.mesh)
-    return result.with_rows(row_of(row) for row in rows)

@@ -11,7 +11,7 @@ from rich.text import Text
 from compare.hlo.collective import Collective
 from compare.render.folded_rows import FOLDED, fold_rows
 from compare.render.terminal import console
-from compare.render.training_parts import training_lines
+from compare.render.training_parts import align_amounts, training_lines
 from compare.render.units import exact_text
 from compare.report.grouping import group_by
 from meshes.process.one_line import plain
@@ -51,12 +51,13 @@ def print_rows(
     folded = fold_rows(rows, unfolded=unfolded)
     for entry in folded:
         row = entry.first
-        names = Text(_mark_inferred(row, "scope", plain(row.scope)))
+        names = Text(mark_inferred(row, "scope", plain(row.scope)))
         if path := plain(entry.path):
-            names.append("\n" + _path(_mark_inferred(row, "op_name", path)), style="dim")
+            names.append("\n" + _path(mark_inferred(row, "op_name", path)), style="dim")
         network = "" if row.network == "ici" else f", {row.network}"
-        more = [f"{entry.name}, {row.dtype}, {row.form}{network}", ", ".join([*_source(row), f"line {row.line}"])]
-        more += told_apart(row)
+        source = mark_inferred(row, "source_line", short_source(row.source_line or ""))
+        place = ", ".join(filter(None, (source, f"line {row.line}")))
+        more = [f"{entry.name}, {row.dtype}, {row.form}{network}", place, *told_apart(row)]
         what = Text(plain(f"{row.kind} over {row.axes}"))
         what.append("".join(f"\n{plain(line)}" for line in more), style="dim")
         table.add_row(names, what, entry.times, f"{entry.payload}\n{entry.wire}", exact_text(entry.step_wire_bytes))
@@ -70,10 +71,6 @@ def print_rows(
         out.print(Text(line, no_wrap=True))
     for line in (f"{total_line(rows)} {how}".rstrip(), *(f"Note: {plain(note)}." for note in notes)):
         out.print(Text(line), soft_wrap=True)
-
-
-def _source(row: Collective) -> list[str]:
-    return [_mark_inferred(row, "source_line", short_source(row.source_line))] if row.source_line else []
 
 
 def told_apart(row: Collective) -> list[str]:
@@ -96,8 +93,9 @@ def compiled_text(compiled: str) -> str:
     return f"{compiled[0].upper()}{compiled[1:]}." if compiled else ""
 
 
-def _mark_inferred(row: Collective, word: str, text: str) -> str:
-    return INFERRED * (word in row.inferred) + text
+def mark_inferred(row: Collective, word: str, text: str) -> str:
+    """Its `scope`, `op_name` or `source_line`, with the mark of one that is the nearest instruction's."""
+    return INFERRED * (word in row.inferred) + text if text else ""
 
 
 def kind_lines(rows: Sequence[Collective]) -> list[str]:
@@ -106,9 +104,9 @@ def kind_lines(rows: Sequence[Collective]) -> list[str]:
     if len(by_kind) < 2:
         return []
     ordered = sorted(by_kind.items(), key=lambda item: -_step(item[1]))
-    lines = [(kind, str(len(members)), _bound_words(members) + exact_text(_step(members))) for kind, members in ordered]
-    widths = [max(len(line[index]) for line in lines) for index in range(3)]
-    return [f"{kind:{widths[0]}}  {count:>{widths[1]}}  {amount:>{widths[2]}}" for kind, count, amount in lines]
+    return align_amounts(
+        [(kind, str(len(members)), _bound_words(members) + exact_text(_step(members))) for kind, members in ordered]
+    )
 
 
 def _bound_words(rows: Sequence[Collective]) -> str:

@@ -29,9 +29,13 @@ def training_lines(rows: Sequence[Collective]) -> list[str]:
         if of_part:
             amount = exact_text(sum(row.step_wire_bytes or 0 for row in of_part))
             lines.append((part, str(len(of_part)), amount))
+    return [*align_amounts(lines), *_gathered_again(rows, parts)]
+
+
+def align_amounts(lines: Sequence[tuple[str, str, str]]) -> list[str]:
+    """Words, a count and an amount, each below its like."""
     widths = [max(len(line[column]) for line in lines) for column in range(3)]
-    shown = [f"{part:{widths[0]}}  {count:>{widths[1]}}  {amount:>{widths[2]}}" for part, count, amount in lines]
-    return [*shown, *_gathered_again(rows, parts)]
+    return [f"{words:{widths[0]}}  {count:>{widths[1]}}  {amount:>{widths[2]}}" for words, count, amount in lines]
 
 
 def _gathered_again(rows: Sequence[Collective], parts: dict[str, str]) -> list[str]:

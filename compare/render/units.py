@@ -1,5 +1,6 @@
 """Numbers as text: three digits and a unit.  MB means 10^6 bytes; times are given in ns."""
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -17,14 +18,17 @@ _PREFIXES = {1e9: "G", 1e6: "M", 1e3: "k", 1.0: "", 1e-3: "m", 1e-6: "µ", 1e-9:
 
 def bytes_text(count: int | float | None) -> str:
     """`49.2 kB`; a dash where unknown."""
-    if count is None:
-        return UNKNOWN
-    sign, value, unit = "−" if count < 0 else "", abs(count), 0
+    return UNKNOWN if count is None else _scaled(count, _UNITS, whole_from=0)
+
+
+def _scaled(amount: float, units: Sequence[str], *, whole_from: float = math.inf) -> str:
+    """Three digits and the unit that fits an amount of the first; whole_from: amounts of that one without decimals."""
+    sign, value, unit = "−" if amount < 0 else "", abs(amount), 0
     # 999.6 would round to four digits: it goes to the next unit.
-    while value >= _THOUSAND - 0.5 and unit < len(_UNITS) - 1:
+    while value >= _THOUSAND - 0.5 and unit < len(units) - 1:
         value /= _THOUSAND
         unit += 1
-    return f"{sign}{_digits(value) if unit else f'{value:.0f}'} {_UNITS[unit]}"
+    return f"{sign}{_digits(value) if unit or value < whole_from else f'{value:.0f}'} {units[unit]}"
 
 
 def _digits(value: float) -> str:
@@ -69,36 +73,25 @@ def time_text(ns: int | float | None) -> str:
     """`61.0 ms`, `850 µs`, `0 s`; a dash where unknown."""
     if ns is None:
         return UNKNOWN
-    sign, value, unit = "−" if ns < 0 else "", abs(ns), 0
-    if value < _NO_TIME_NS:
-        return "0 s"
-    while value >= _THOUSAND - 0.5 and unit < len(_TIMES) - 1:
-        value /= _THOUSAND
-        unit += 1
-    return f"{sign}{_digits(value) if unit or value < 1 else f'{value:.0f}'} {_TIMES[unit]}"
+    return "0 s" if abs(ns) < _NO_TIME_NS else _scaled(ns, _TIMES, whole_from=1)
 
 
 def joules_text(joules: float | None) -> str:
     """`41.0 J`, `850 µJ`, `1.20 MJ`; a dash where unknown."""
-    return _scaled(joules, ("µJ", "mJ", "J", "kJ", "MJ"), of_first=1e-6)
+    return _energy_text(joules, ("µJ", "mJ", "J", "kJ", "MJ"), of_first=1e-6)
 
 
 def watts_text(watts: float | None) -> str:
     """`105 W`, `1.20 kW`; a dash where unknown."""
-    return _scaled(watts, ("mW", "W", "kW", "MW"), of_first=1e-3)
+    return _energy_text(watts, ("mW", "W", "kW", "MW"), of_first=1e-3)
 
 
-def _scaled(amount: float | None, units: Sequence[str], *, of_first: float) -> str:
-    """Three digits and the unit that fits; of_first: the amount that is one of the first unit."""
+def _energy_text(amount: float | None, units: Sequence[str], *, of_first: float) -> str:
+    """of_first: the amount that is one of the first unit."""
     if amount is None:
         return UNKNOWN
-    sign, value, unit = "−" if amount < 0 else "", abs(amount) / of_first, 0
-    if not value:
-        return f"0 {next(name for name in units if len(name) == 1)}"
-    while value >= _THOUSAND - 0.5 and unit < len(units) - 1:
-        value /= _THOUSAND
-        unit += 1
-    return f"{sign}{_digits(value)} {units[unit]}"
+    value = amount / of_first
+    return _scaled(value, units) if value else f"0 {next(name for name in units if len(name) == 1)}"
 
 
 def exact_text(count: int | None) -> str:

@@ -3,7 +3,6 @@
 import gzip
 import json
 import shutil
-from pathlib import Path
 from time import process_time
 
 import pytest
@@ -67,14 +66,6 @@ def test_another_form_of_the_same_bytes_is_told_and_no_difference(files, capsys)
     printed = capsys.readouterr().out
     assert "1 all-gather over tensor = 3 collective-permute over tensor" in printed
     assert "No difference: 1 collective matches, 1 equivalent in another form." in printed
-
-
-def test_gzipped_files_do_as_well(files, tmp_path, capsys):
-    a, b = files([SUM], [SUM])
-    packed = tmp_path / "b.hlo.gz"
-    packed.write_bytes(gzip.compress(Path(b).read_bytes(), mtime=0))
-    assert main([a, str(packed), *AXES]) == 0
-    assert "1 collective matches." in capsys.readouterr().out
 
 
 def test_the_page_holds_the_evidence_and_obeys_nothing_in_it(files, tmp_path, capsys):

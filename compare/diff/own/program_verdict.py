@@ -14,7 +14,7 @@ from compare.diff.own.show import print_to_text, render_html
 from compare.hlo.collective import COLLECTIVE_KINDS, PUBLIC, Collective
 from compare.hlo.scope_key import path_of
 from compare.render import units
-from compare.render.collectives_table import INFERRED, local_source, short_source, told_apart
+from compare.render.collectives_table import local_source, mark_inferred, short_source, told_apart
 from compare.report.grouping import largest_first, sum_by
 from compare.report.rows import sum_totals
 from compare.user_program.judge_saved import judge_saved
@@ -161,10 +161,10 @@ class ProgramVerdict:
             grid.add_column(heading, justify="right" if number in (2, 3) else "left", overflow="fold")
         for row in self.rows:
             collective = row.collective
-            name = plain(_marked(collective, "scope", collective.scope))
-            path = _marked(collective, "op_name", path_of(collective)) if collective.scope == NO_SCOPE else ""
+            name = plain(mark_inferred(collective, "scope", collective.scope))
+            path = mark_inferred(collective, "op_name", path_of(collective)) if collective.scope == NO_SCOPE else ""
             where = Text(name + (f"\n{plain(path)}" if path else ""))
-            source = _marked(collective, "source_line", short_source(collective.source_line or ""))
+            source = mark_inferred(collective, "source_line", short_source(collective.source_line or ""))
             lines = [f"{collective.kind} over {collective.axes}", source or collective.name, *told_apart(collective)]
             what = Text("\n".join(map(plain, lines)))
             grid.add_row(
@@ -183,14 +183,16 @@ class ProgramVerdict:
     def _repr_html_(self) -> str:
         lines = [
             {
-                "scope": _marked(row.collective, "scope", row.collective.scope),
-                "op_name": _marked(row.collective, "op_name", path_of(row.collective)),
+                "scope": mark_inferred(row.collective, "scope", row.collective.scope),
+                "op_name": mark_inferred(row.collective, "op_name", path_of(row.collective)),
                 "what": f"{row.collective.kind} over {row.collective.axes}",
                 "name": row.collective.name,
                 "runs": units.times_text(row.collective.executions, row.collective.executions_are),
                 "step": units.exact_text(row.collective.step_wire_bytes),
                 "purposes": _purposes(row),
-                "source_line": _marked(row.collective, "source_line", local_source(row.collective.source_line or "")),
+                "source_line": mark_inferred(
+                    row.collective, "source_line", local_source(row.collective.source_line or "")
+                ),
             }
             for row in self.rows
         ]
@@ -296,7 +298,3 @@ def _unserved_line(entry: tuple[ContractRow, int | None]) -> str:
     if amount == row.step_wire_bytes:
         return f"Nothing serves {words}: {units.exact_text(amount)}."
     return f"Unserved of {words}: {units.exact_text(amount)} of {units.exact_text(row.step_wire_bytes)}."
-
-
-def _marked(row: Collective, word: str, text: str) -> str:
-    return INFERRED * (word in row.inferred) + text if text else ""

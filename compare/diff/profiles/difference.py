@@ -4,14 +4,14 @@ No clock is compared: a later step is the same step.  Of two values the first is
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from compare.diff.profiles.parts import COMPUTE, COPIES, EXPOSED, IDLE, PARTS, Pair
 from compare.metrics.program_times import stem_of, time_programs
 from compare.profile.join.profile import read_profile
 from compare.profile.xplane.reader import profile_files
+from compare.report.grouping import group_by
 from compare.report.model.codec import copy_fields
 from compare.report.model.timing import Number
 from compare.report.model.trace import PlaceTimes, ProgramTimes, TraceOperation
@@ -125,10 +125,9 @@ def _lengths(timeline: Timeline, program: ProgramTimes | None) -> tuple[Number, 
 def _program(
     name: str, sides: Sequence[ProgramTimes | None], lengths: Sequence[tuple[Number, Number]]
 ) -> ProgramDifference:
-    lines, operations = (
-        tuple(_match([getattr(side, field) if side else () for side in sides], read, keys))
-        for field, read, keys in (("lines", _of_place, _PLACE_KEYS), ("operations", _of_operation, _OPERATION_KEYS))
-    )
+    lines = _match([[_of_place(row) for row in side.lines] if side else [] for side in sides], _PLACE_KEYS)
+    rows = [[_of_operation(row) for row in side.operations] if side else [] for side in sides]
+    operations = _match(rows, _OPERATION_KEYS)
     times = [side.per_execution if side else None for side in sides]
     parts = [_parts(side) for side in sides]
     return ProgramDifference(
@@ -141,7 +140,7 @@ def _program(
         parts={part: tuple(each.get(part) for each in parts) for part in PARTS},
         lines=lines,
         operations=operations,
-        collectives=tuple(_collectives(operations)),
+        collectives=_collectives(operations),
     )
 
 
@@ -180,7 +179,6 @@ def _of_operation(operation: TraceOperation) -> _Side:
 
 
 _Key = Callable[[_Side], tuple[str, ...]]
-Given = TypeVar("Given", PlaceTimes, TraceOperation)
 
 
 def _file(source: str) -> str:
@@ -199,24 +197,24 @@ _OPERATION_KEYS: tuple[_Key, ...] = (
 )
 
 
-def _match(sides: Sequence[Sequence[Given]], read: Callable[[Given], _Side], keys: Sequence[_Key]) -> Iterator[Row]:
+def _match(sides: Sequence[list[_Side]], keys: Sequence[_Key]) -> tuple[Row, ...]:
     """Rows of both sides by the first key that fits, in order of time; what became slower first."""
-    left: list[list[_Side]] = [[read(row) for row in side] for side in sides]
+    left, right = sides
     pairs: list[tuple[_Side | None, _Side | None]] = []
     for key in keys:
-        waiting: dict[tuple[str, ...], list[_Side]] = {}
-        for row in left[0]:
-            waiting.setdefault(key(row), []).append(row)
-        rest = []
-        for row in left[1]:
+        waiting, rest = group_by(left, key), []
+        for row in right:
             if alike := waiting.get(key(row)):
                 pairs.append((alike.pop(0), row))
             else:
                 rest.append(row)
-        left = [[row for rows in waiting.values() for row in rows], rest]
-    pairs += [(row, None) for row in left[0]] + [(None, row) for row in left[1]]
-    rows = [_row(*pair) for pair in pairs]
-    yield from sorted(rows, key=lambda row: -(row.difference_ns or 0))
+        left, right = [row for rows in waiting.values() for row in rows], rest
+    pairs += [(row, None) for row in left] + [(None, row) for row in right]
+    return _slower_first(_row(*pair) for pair in pairs)
+
+
+def _slower_first(rows: Iterable[Row]) -> tuple[Row, ...]:
+    return tuple(sorted(rows, key=lambda row: -(row.difference_ns or 0)))
 
 
 def _row(a: _Side | None, b: _Side | None) -> Row:
@@ -236,30 +234,27 @@ def _row(a: _Side | None, b: _Side | None) -> Row:
     )
 
 
-def _collectives(operations: Sequence[Row]) -> Iterator[Row]:
+def _collectives(operations: Sequence[Row]) -> tuple[Row, ...]:
     """By kind and axes, the sums of the operations; what is exposed for longer first."""
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in operations:
-        if row.role == COMMUNICATION:
-            groups.setdefault((row.kind, row.axes), []).append(row)
-    sums = [
-        Row(
-            what=kind,
-            before="",
-            role=COMMUNICATION,
-            kind=kind,
-            axes=axes,
-            source="",
-            part="",
-            executions=_sum(rows, "executions"),
-            payload_bytes=_sum(rows, "payload_bytes"),
-            time_ns=_sum(rows, "time_ns"),
-            exposed_ns=(exposed := _sum(rows, "exposed_ns")),
-            difference_ns=None if None in exposed else (exposed[1] or 0) - (exposed[0] or 0),
-        )
-        for (kind, axes), rows in groups.items()
-    ]
-    yield from sorted(sums, key=lambda row: -(row.difference_ns or 0))
+    communications = [row for row in operations if row.role == COMMUNICATION]
+    groups = group_by(communications, lambda row: (row.kind, row.axes))
+    return _slower_first(map(_collective, groups.values()))
+
+
+def _collective(rows: Sequence[Row]) -> Row:
+    first, exposed = rows[0], _sum(rows, "exposed_ns")
+    return replace(
+        first,
+        what=first.kind,
+        before="",
+        source="",
+        part="",
+        executions=_sum(rows, "executions"),
+        payload_bytes=_sum(rows, "payload_bytes"),
+        time_ns=_sum(rows, "time_ns"),
+        exposed_ns=exposed,
+        difference_ns=(exposed[1] or 0) - (exposed[0] or 0),
+    )
 
 
 def _sum(rows: Sequence[Row], name: str) -> Pair:

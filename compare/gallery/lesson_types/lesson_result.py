@@ -1,30 +1,16 @@
 """The result of a lesson's program, compared with what its sharding needs."""
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from compare.gallery.lesson_types.lesson import Emitted, Lesson, Move, count_moves
 from compare.hlo.collective import Collective
 from compare.report.grouping import sum_by
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One collective of a compiled program."""
-
-    kind: str
-    axes: str
-    dtype: str
-    form: str
-    executions: int | None
-    executions_are: str
-    payload_bytes: int
-    wire_bytes: int
-    step_wire_bytes: int | None
-    text: str
-    """Its line of HLO."""
+_COLUMNS = ("kind", "axes", "dtype", "form", "executions", "executions_are")
+_BYTES = ("payload_bytes", "wire_bytes", "step_wire_bytes")
+"""What JSON says of a collective."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +29,9 @@ class LessonResult:
     """For each array that it takes, the axis that splits each dim."""
     gives: tuple[tuple[str | None, ...], ...]
     versions: dict[str, str]
-    rows: tuple[Row, ...] = field(default=())
+    rows: tuple[Collective, ...] = ()
     compiled: Path | None = field(default=None, compare=False)
     """Its HLO, for as long as the cache that it was built with is kept."""
-
-    def with_rows(self, rows: Iterable[Row]) -> "LessonResult":
-        return replace(self, rows=tuple(rows), status="ok")
 
     @property
     def arm(self) -> str:
@@ -107,9 +90,7 @@ class LessonResult:
             "wire_bytes": self.wire_bytes if self.ok else None,
             "is_needed": self.is_needed if self.ok else None,
             "is_as_written": self.is_as_written if self.ok else None,
-            "collectives": [
-                {name: getattr(row, name) for name in Row.__slots__ if name != "text"} for row in self.rows
-            ],
+            "collectives": [{name: getattr(row, name) for name in (*_COLUMNS, *_BYTES)} for row in self.rows],
             "source": self.source,
             "versions": self.versions,
         }
@@ -118,7 +99,3 @@ class LessonResult:
 def needed_wire(lesson: Lesson, moves: tuple[Move, ...] | None = None) -> int:
     """Bytes that a device sends for these moves, mean over devices; by default for what the sharding needs."""
     return round(sum(lesson.wire(move) * move.times for move in (lesson.needs if moves is None else moves)))
-
-
-def row_of(row: Collective) -> Row:
-    return Row(**{name: getattr(row, name) for name in Row.__slots__})

@@ -16,12 +16,12 @@ from compare.gallery.render.words import (
     ARMS,
     SCATTERED,
     TITLES,
-    axes_phrase,
     axes_words,
     disagreement,
     evidence,
     form_phrase,
-    needed_words,
+    join_counts,
+    list_needs,
     outcomes,
     partitioners_differ,
     reach,
@@ -147,11 +147,7 @@ def _scale(panels: Sequence[tuple[str, Sequence[Tensor]]], mesh: Mapping[str, in
 
 def _sent(lesson: Lesson) -> str:
     """The communication between the local results and the final one, in words."""
-    kinds = [f"{move.kind} {axes_phrase(move)}" for move in lesson.needs]
-    counts = dict.fromkeys(kinds, 0)
-    for move, kind in zip(lesson.needs, kinds, strict=True):
-        counts[kind] += move.times
-    words = [f"{count} × {kind}" if count > 1 else kind for kind, count in counts.items()]
+    words = list_needs(lesson)
     return f"with {units.list_text(words)}" if words else "nothing was sent"
 
 
@@ -187,7 +183,7 @@ def _card(results: Sequence[LessonResult]) -> dict[str, object]:
     lesson = results[0].lesson
     other = [outcome for outcome in outcomes(results) if outcome.verdict != "needed"]
     return {
-        "needs": needed_words(lesson).split(", ") if lesson.needs else [],
+        "needs": list_needs(lesson),
         "other": [(outcome.titles, outcome.words, outcome.emitted if outcome.first.ok else "") for outcome in other],
         "verdict": other[0].verdict if other else "needed",
     }
@@ -313,7 +309,7 @@ def _rule_words(lesson: Lesson, results: Sequence[LessonResult]) -> dict[str, ob
     return {
         "standing": lesson.standing
         + ", where Shardy and GSPMD differ" * (lesson.standing == COMPILER and partitioners_differ(results)),
-        "needed": needed_words(lesson),
+        "needed": join_counts(list_needs(lesson)),
         "emitted": [
             (outcome.titles, outcome.emitted)
             for outcome in outcomes(results)

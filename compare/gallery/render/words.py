@@ -14,8 +14,9 @@ from compare.gallery.lesson_types.lesson import (
     Move,
     count_moves,
 )
-from compare.gallery.lesson_types.lesson_result import LessonResult, Row, needed_wire
+from compare.gallery.lesson_types.lesson_result import LessonResult, needed_wire
 from compare.gallery.render.lesson_figures import Tensor
+from compare.hlo.collective import Collective
 from compare.render.units import axes_text, bytes_text, list_text
 from compare.report.grouping import group_by, sum_by
 
@@ -67,7 +68,7 @@ class Outcome:
     why: str
 
     @property
-    def rows(self) -> list[tuple[int, Row]]:
+    def rows(self) -> list[tuple[int, Collective]]:
         """Its distinct collectives, each with its number."""
         groups = group_by(
             self.first.rows,
@@ -78,7 +79,7 @@ class Outcome:
     @property
     def emitted(self) -> str:
         """`4 × all-gather over tp, all-reduce over tp`: what it runs in a step."""
-        return collectives_words(self.first.counts)
+        return join_counts(list_counts(self.first.counts))
 
     @property
     def titles(self) -> str:
@@ -107,17 +108,21 @@ class Sum:
     wire: int
 
 
-def needed_words(lesson: Lesson) -> str:
+def list_needs(lesson: Lesson) -> list[str]:
     """The required collectives of a step, with their counts."""
-    return collectives_words(sum_by((move.collective, move.times) for move in lesson.needs))
+    return list_counts(sum_by((move.collective, move.times) for move in lesson.needs))
 
 
-def collectives_words(counts: Mapping[str, int]) -> str:
-    """`2 × all-gather over tp`; `no collective`."""
+def list_counts(counts: Mapping[str, int]) -> list[str]:
+    """`2 × all-gather over tp` of each kind@axes."""
     words = []
     for what, times in counts.items():
         kind, _, axes = what.partition("@")
         words.append(f"{f'{times} × ' if times > 1 else ''}{kind} {axes_words(axes)}")
+    return words
+
+
+def join_counts(words: Sequence[str]) -> str:
     return ", ".join(words) or "no collective"
 
 
@@ -265,7 +270,7 @@ def evidence(results: Sequence[LessonResult]) -> list[tuple[str, str, list[str]]
     ]
 
 
-def shorten_hlo(row: Row) -> str:
+def shorten_hlo(row: Collective) -> str:
     """A line of HLO without attributes that matter to the compiler only."""
     text = " ".join(_NOISE.sub("", row.text).split())
     return text if len(text) <= _LINE else text[:_LINE] + " …"
@@ -282,7 +287,7 @@ def axes_phrase(move: Move) -> str:
     return axes_words(move.collective.partition("@")[2])
 
 
-def form_phrase(row: Row) -> str:
+def form_phrase(row: Collective) -> str:
     """`, written as …`: the emission form of a collective, if it is not the plain one."""
     words = FORMS.get(row.form, row.form)
     return f", {words}" if words else ""

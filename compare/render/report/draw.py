@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from types import MappingProxyType
 
 from compare.render import tables
 from compare.render.blocks import Section
@@ -25,8 +24,6 @@ from compare.timeline.timeline import Timeline
 
 TRACE = "timeline.perfetto.json.gz"
 
-NO_TIMELINES: Mapping[Key, Timeline] = MappingProxyType({})
-
 STRIPS_BYTES = 1_000_000
 """Limit for all timeline strips in a page; beyond it those of the controls are only in the trace."""
 
@@ -34,9 +31,10 @@ STRIPS_BYTES = 1_000_000
 def judge_and_draw(
     run: Run, folder: Path, *, sections: Sequence[Section] = (), process: FigureProcess | None = None
 ) -> Report:
-    """Judge the programs of a run, build their timelines, and write the report into the folder.
+    """Judge the programs of a run, build their timelines, and write report.json, report.html, figures/, tables/ and the
+    trace into the folder, reproducible byte for byte.
 
-    Each phase's figures are drawn while the next one's timelines are built.
+    Each phase's figures are drawn while the next one's timelines are built.  sections: further sections, from slices.
     process: draws the figures, and stays open; by default one of this run's own.
     """
     with nullcontext(process) if process else FigureProcess() as drawing:
@@ -61,24 +59,6 @@ def judge_and_save(run: Run, folder: Path) -> Report:
     report = add_times(judged.report(), judged.programs, times)
     _save(report, folder, times.by_key)
     return report
-
-
-def draw(
-    report: Report,
-    folder: Path,
-    *,
-    timelines: Mapping[Key, Timeline] = NO_TIMELINES,
-    sections: Sequence[Section] = (),
-) -> None:
-    """Write report.json, report.html, figures/, tables/ and the trace, reproducible byte for byte.
-
-    timelines: of the modelled and measured programs.  sections: further sections, from slices.
-    """
-    with FigureProcess() as process:
-        figures = _Figures(process, report)
-        for phase in report.phases:
-            figures.draw_times(report, phase, timelines)
-        _write(report, folder, timelines=timelines, sections=sections, figures=figures)
 
 
 class _Figures:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from compare.render.blocks import Section
 from compare.render.energy.section import energy_section
 from compare.render.energy.sentence import energy_sentence
 from compare.render.report.attribution import controls_section
@@ -23,15 +22,10 @@ PAGE = "report.html"
 _MORE = "More here with --details (times, passes, attribution, controls), and on the page:"
 
 
-def show_report(
-    report: Report, folder: Path, *, details: bool, note: Sequence[str] = (), sections: Sequence[Section] = ()
-) -> None:
-    """Print the report, and notes on the run; the last line is the path of the page, unbroken.
-
-    sections: further sections, from slices.
-    """
+def show_report(report: Report, folder: Path, *, details: bool, note: Sequence[str] = ()) -> None:
+    """Print the report, and notes on the run; the last line is the path of the page, unbroken."""
     out = console()
-    print_report(report, details=details, sections=sections, out=out)
+    print_report(report, details=details, out=out)
     out.print()
     for line in note:
         out.print(wrap_prose(line, width=text_width(out), style="yellow"))
@@ -49,13 +43,10 @@ def print_outcome(report: Report, folder: Path, *, note: Sequence[str], details:
         show_report(report, folder, details=details, note=note)
 
 
-def print_report(
-    report: Report, *, details: bool, sections: Sequence[Section] = (), out: Console | None = None
-) -> None:
+def print_report(report: Report, *, details: bool, out: Console) -> None:
     """Print the sentences, then each phase: bytes by program, and the largest differences."""
-    out = out or console()
     for words in filter(None, (report.sentence, time_sentence(report), energy_sentence(report))):
         out.print(wrap_prose(words, width=text_width(out), style="bold"))
     phases = [phase_section(report, phase) for phase in report.phases]
-    after = [controls_section(report), *sections, time_section(report), energy_section(report)]
+    after = [controls_section(report), time_section(report), energy_section(report)]
     print_sections([speed_section(report), *phases, *after], out=out, details=details)

@@ -8,6 +8,7 @@ import pandas as pd
 
 from compare.metrics.verdict_shares import verdict_shares
 from compare.metrics.verdicts import UNKNOWN_VERDICT, VERDICTS
+from compare.report.model.codec import copy_fields
 from compare.report.model.energy import StepEnergy
 from compare.report.model.report import Report
 from compare.timeline.timeline import Timeline
@@ -58,16 +59,15 @@ def program_timelines(report: Report, timelines: Mapping[Key, Timeline]) -> list
                 timeline = timelines.get((arm, phase, program.cell))
                 if timeline is not None:
                     timelines_of_report.append(
-                        ProgramTimeline(
+                        copy_fields(
+                            program,
+                            ProgramTimeline,
                             phase=phase,
                             arm=arm,
                             title=report.arms[arm].title,
-                            cell=program.cell,
                             default=program is programs.default,
                             timeline=timeline,
                             shares=verdict_shares(program.collectives, axes=report.mesh.groups),
-                            platform=program.platform,
-                            energy=program.energy,
                         )
                     )
     return timelines_of_report

@@ -8,6 +8,7 @@ from compare.render.time.timeline_view import figure_label
 from compare.render.units import axes_text, time_text
 from compare.report.grouping import group_by, largest_first, sum_by
 from compare.report.headline import title_of
+from compare.report.model.codec import copy_fields
 from compare.report.model.energy import StepEnergy
 from compare.report.model.program import CollectiveRow, ProgramReport
 from compare.report.model.report import Report
@@ -173,17 +174,8 @@ def timings_by_phase(report: Report) -> dict[str, list[ProgramTiming]]:
 def _timing(
     phase: str, arm: str, title: str, program: ProgramReport, section: Timing, *, default: bool
 ) -> ProgramTiming:
-    return ProgramTiming(
-        phase=phase,
-        arm=arm,
-        title=title,
-        cell=program.cell,
-        default=default,
-        section=section,
-        platform=program.platform,
-        rows=program.collectives,
-        energy=program.energy,
-    )
+    words = {"phase": phase, "arm": arm, "title": title}
+    return copy_fields(program, ProgramTiming, **words, default=default, section=section, rows=program.collectives)
 
 
 def program_table(

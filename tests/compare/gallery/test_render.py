@@ -12,14 +12,16 @@ import pytest
 from rich.console import Console
 
 from compare.gallery.lesson_types.lesson import STANDINGS
-from compare.gallery.lesson_types.lesson_result import LessonResult, Row
+from compare.gallery.lesson_types.lesson_result import LessonResult
 from compare.gallery.lessons import LESSONS, TEN_FIRST, find_lesson
 from compare.gallery.render import print_lessons as teach_text
 from compare.gallery.render.lesson_figures import Tensor, draw_tensors, picture_inches
 from compare.gallery.render.page import STYLE, _scale, render_pages
 from compare.gallery.render.words import evidence, outcomes, reach, shorten_hlo
+from compare.hlo.collective import Collective
 from tests.compare.render.browsers import MARKS, open_page, resize
 from tests.compare.render.report.test_browser import COLOURS, contrast
+from tests.compare.verdict.programs import collective
 from tests.places import GALLERY
 
 PAGES = sorted(GALLERY.glob("*.html"))
@@ -33,23 +35,12 @@ CUT_OFF = """
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m"
 
 
-def row(**changes: Any) -> Row:
-    words: dict[str, Any] = {
-        "kind": "all-reduce",
-        "axes": "tp",
-        "dtype": "bf16",
-        "form": "sync",
-        "executions": 1,
-        "executions_are": "exact",
-        "payload_bytes": 1_048_576,
-        "wire_bytes": 1_572_864,
-        "step_wire_bytes": 1_572_864,
-        "text": "%a = all-reduce()",
-    }
-    return Row(**words | changes)
+def row(**changes: Any) -> Collective:
+    """A sum of 1 MiB, of which each of four devices sends 2·3/4."""
+    return replace(collective("tp4", "all-reduce", "tp", "?", 1_048_576), **{"text": "%a = all-reduce()"} | changes)
 
 
-def make_result(*rows: Row, program: str = "jax/shardy", status: str = "ok", error: str = "") -> LessonResult:
+def make_result(*rows: Collective, program: str = "jax/shardy", status: str = "ok", error: str = "") -> LessonResult:
     (lesson,) = find_lesson("mlp")
     return LessonResult(
         lesson=lesson,

@@ -7,10 +7,11 @@ import pytest
 
 from compare.cli.teach import main
 from compare.gallery.lesson_types.lesson import SHARDY
-from compare.gallery.lesson_types.lesson_result import LessonResult, Row
+from compare.gallery.lesson_types.lesson_result import LessonResult
 from compare.gallery.lessons import find_lesson
 from compare.gallery.take_quiz import QUESTIONS, STEP
 from compare.run import arms
+from tests.compare.verdict.programs import collective
 
 ASKED = find_lesson("matmul-contracting")[0], SHARDY
 SEED = next(seed for seed in range(len(QUESTIONS)) if QUESTIONS[seed * STEP % len(QUESTIONS)] == ASKED)
@@ -20,18 +21,6 @@ RIGHT = "all-reduce@tp"
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """One all-reduce comes out, whatever is asked: a compiler that need not be waited for, and may have changed."""
-    row = Row(
-        kind="all-reduce",
-        axes="tp",
-        dtype="bf16",
-        form="sync",
-        executions=1,
-        executions_are="exact",
-        payload_bytes=64,
-        wire_bytes=96,
-        step_wire_bytes=96,
-        text="%a = all-reduce()",
-    )
 
     def one(lesson, program) -> LessonResult:
         return LessonResult(
@@ -43,7 +32,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
             takes=(("", "tp"), ("tp", "")),
             gives=(("", ""),),
             versions={"libtpu": "0"},
-            rows=(row,),
+            rows=(collective("tp4", "all-reduce", "tp", "?", 64),),
         )
 
     monkeypatch.setattr(

@@ -1,6 +1,7 @@
 """The views of a report, given it as JSON, which tests change before they look."""
 
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from compare.render import figures, programs, tables
@@ -11,6 +12,7 @@ from compare.render.report import draw as draw_view
 from compare.render.report import page as page_view
 from compare.render.report import show as show_view
 from compare.render.report import torus as torus_view
+from compare.render.report.figure_process import FigureProcess
 from compare.render.time import diff, sentence, timeline_strip, timing_section
 from compare.render.time import figures as time_figures
 from compare.render.time import tables as time_tables
@@ -50,6 +52,14 @@ def stages(mesh: object) -> dict[int, int]:
     return timeline_strip.stages(decode(DeviceMesh, mesh))
 
 
+def draw(report: object, folder: Path) -> None:
+    """All files of a report without timelines, as `judge_and_draw` writes them."""
+    read = Report.from_json(report)
+    with FigureProcess() as process:
+        figures = draw_view._Figures(process, read)
+        draw_view._write(read, folder, timelines={}, sections=(), figures=figures)
+
+
 def time_pictures(report: object, *, strips: Sequence[timeline_strip.Strip]) -> list[Picture]:
     """The figures of time, as `draw` asks for them."""
     read = Report.from_json(report)
@@ -64,7 +74,6 @@ attribution_tables = _reading(attribution.attribution_tables)
 between_slices = _reading(phase.between_slices)
 compared = _reading(programs.compared_programs)
 differences = _reading(diff.differences)
-draw = _reading(draw_view.draw)
 failures = _reading(timing_section.failures)
 heading = _reading(findings.heading)
 origin_lines = _reading(origins.origin_lines)

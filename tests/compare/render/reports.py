@@ -4,9 +4,13 @@ import copy
 from typing import Any
 
 from compare.contract.reference_algorithms import required_rows
-from meshes.assignment import assign_chips
+from compare.report.build import lay_out_mesh
+from compare.report.differences import find_differences
+from compare.report.model.codec import decode, encode
+from compare.report.model.program import CollectiveRow
+from compare.report.plan import served_row
 from meshes.case import Case
-from meshes.mesh_argument import read_mesh
+from tests.compare.report.records import collective, totals
 
 Row = dict[str, Any]
 
@@ -14,30 +18,17 @@ TP = [[0, 1, 2, 3], [4, 5, 6, 7]]
 FORWARD = [[0, 4], [1, 5], [2, 6], [3, 7]]
 RING = [*FORWARD, [4, 0], [5, 1], [6, 2], [7, 3]]
 
-_ASKED = ("scope", "kind", "axes", "executions", "payload_bytes", "wire_bytes", "step_wire_bytes")
-
 _NUMBERS = ("inherent", "inflated", "induced", "common", "framework_induced", "missing", "wire_bytes")
-
-_SENTENCES = {
-    "bubble": "pipeline stages that are idle in the first and last ticks still communicate",
-    "wrap": "the last stage sends its state back to the first, which overwrites it",
-    "replicated": "devices that do not need the result compute and communicate it too",
-    "activation-gather": "a sharded activation is gathered or reduced along an axis that the plan keeps sharded",
-}
 
 
 def row(name: str, kind: str, axes: str, scope: str, **more: Any) -> Row:
     """One row of `collectives`; what is not said is small and ordinary."""
-    columns = {
-        "name": name, "kind": kind, "axes": axes, "network": "ici", "form": "sync", "scope": scope,
-        "origin": "not recorded", "dtype": "bf16", "executions": 1, "executions_are": "exact",
-        "payload_bytes": 0, "wire_bytes": 0, "step_wire_bytes": 0, "source_line": "jax_impl/decoder/layers.py:61",
-        "changes": [], "groups": TP, "inherent_bytes": 0, "inflated_bytes": 0, "induced_bytes": 0, "causes": {},
-        "serves": [], "loops": [], "shapes": [], "device_executions": None,
-        "hlo": f"  %{name} = bf16[2048,4096]{{1,0:T(8,128)(2,1)}} {kind}(%fusion.1), channel_id=3, "
-               f'replica_groups=[2,4]<=[8], metadata={{op_name="jit(prefill)/{scope}/dot_general"}}',
-    }  # fmt: skip
-    return columns | more
+    hlo = (
+        f"  %{name} = bf16[2048,4096]{{1,0:T(8,128)(2,1)}} {kind}(%fusion.1), channel_id=3, "
+        f'replica_groups=[2,4]<=[8], metadata={{op_name="jit(prefill)/{scope}/dot_general"}}'
+    )
+    ordinary = {"groups": TP, "source_line": "jax_impl/decoder/layers.py:61", "hlo": hlo}
+    return encode(collective(name=name, kind=kind, axes=axes, scope=scope, **ordinary)) | more
 
 
 def _jax_rows() -> list[Row]:
@@ -101,19 +92,8 @@ def _torchxla_rows() -> list[Row]:
 def _totals(rows: list[Row], required: int) -> dict[str, Any]:
     sums = {part: sum(row[f"{part}_bytes"] for row in rows) for part in ("inherent", "inflated", "induced")}
     wire = sum(row["step_wire_bytes"] for row in rows)
-    return {
-        "wire_bytes": wire,
-        "ici_wire_bytes": wire,
-        "dcn_wire_bytes": 0,
-        **sums,
-        "missing": 0,
-        "unserved": max(0, required - sums["inherent"]),
-        "unknown_rows": 0,
-        "upper_bound_rows": 0,
-        "common": None,
-        "framework_induced": None,
-        "partitioner_induced": None,
-    }
+    unserved = max(0, required - sums["inherent"])
+    return encode(totals(wire_bytes=wire, ici_wire_bytes=wire, dcn_wire_bytes=0, **sums, unserved=unserved))
 
 
 def _cell(name: str, rows: list[Row], *, required: list[Row], partitioner: str) -> dict[str, Any]:
@@ -146,63 +126,17 @@ def _line(arm: str, title: str, cell: dict[str, Any], *, required: int) -> dict[
     }
 
 
-def _difference(arm: str, rows: list[Row], others: int, verdict: str, cause: str, **more: Any) -> dict[str, Any]:
-    amount = sum(row["causes"][cause] for row in rows)
-    first = rows[0]
-    return {
-        "arm": arm,
-        "scope": first["scope"],
-        "axes": first["axes"],
-        "kind": first["kind"],
-        "verdict": verdict,
-        "cause": cause,
-        "bytes": amount,
-        "excess_bytes": amount - others,
-        "others": {"jax" if arm == "torchxla" else "torchxla": others},
-        "executions": sum(row["executions"] for row in rows),
-        "sentence": _SENTENCES[cause],
-        "remedy": "pin it",
-        "source_line": first["source_line"],
-        "names": [row["name"] for row in rows],
-        "serves": first["serves"],
-        "controls": {},
-        **more,
-    }
-
-
-def _by_cause(rows: list[Row]) -> dict[tuple[str, ...], list[Row]]:
-    groups: dict[tuple[str, ...], list[Row]] = {}
-    for row in rows:
-        for cause in row["causes"]:
-            if cause != "activation-gather":
-                groups.setdefault((row["scope"], row["axes"], row["kind"], cause), []).append(row)
-    return groups
-
-
 def _differences(jax: list[Row], torchxla: list[Row]) -> list[dict[str, Any]]:
-    gathers = [row for row in torchxla if row["scope"] == "layer.attention.core"]
-    entries = [_difference("torchxla", gathers, 0, "induced", "activation-gather", controls={"tpu+einsum": 0})]
-    tables = {arm: _by_cause(rows) for arm, rows in (("jax", jax), ("torchxla", torchxla))}
-    for arm, table in tables.items():
-        (other,) = (tables[name] for name in tables if name != arm)
-        for key, rows in table.items():
-            same = sum(row["causes"][key[-1]] for row in other.get(key, []))
-            entries.append(_difference(arm, rows, same, "inflated", key[-1]))
-    return sorted(entries, key=lambda entry: (-entry["excess_bytes"], -entry["bytes"]))
+    arms = {"jax": jax, "torchxla": torchxla}
+    rows = {arm: [decode(CollectiveRow, row) for row in table] for arm, table in arms.items()}
+    entries = [encode(entry) for entry in find_differences(rows, controls={})]
+    for entry in entries:
+        entry["controls"] = {"tpu+einsum": 0} if entry["cause"] == "activation-gather" else {}
+    return entries
 
 
 def _phase(case: Case) -> dict[str, Any]:
-    required = [
-        {
-            **{name: getattr(need, name) for name in _ASKED},
-            "served_bytes": need.step_wire_bytes,
-            "unserved_bytes": 0,
-            "formula": need.formula,
-            "source": need.source,
-            "network": need.network,
-        }
-        for need in required_rows(case)
-    ]
+    required = [encode(served_row(need, served_bytes=need.step_wire_bytes)) for need in required_rows(case)]
     total = sum(need["step_wire_bytes"] for need in required)
     jax, torchxla = _jax_rows(), _torchxla_rows()
     arms = {
@@ -234,21 +168,8 @@ def _phase(case: Case) -> dict[str, Any]:
 
 
 def make_mesh(name: str) -> dict[str, Any]:
-    """The `mesh` of a report, for any mesh that the grammar has."""
-    plan = read_mesh(name)
-    topology = plan.topology
-    return {
-        "name": plan.mesh.name,
-        "topology": topology.name,
-        "sides": list(topology.sides),
-        "wraps": list(topology.wraps),
-        "slices": topology.slices,
-        "devices": [
-            {"id": device, "coordinates": dict(at), "place": place._asdict()}
-            for device, (at, place) in enumerate(zip(plan.mesh.coordinates, assign_chips(plan), strict=True))
-        ],
-        "groups": {axis: [list(group) for group in plan.mesh.groups(axis)] for axis in plan.mesh.split_axes},
-    }
+    """The `mesh` of a report."""
+    return encode(lay_out_mesh(Case.read(name, batch=256)))
 
 
 def make_report(mesh: str = "tp4pp2", phases: tuple[str, ...] = ("prefill",)) -> dict[str, Any]:

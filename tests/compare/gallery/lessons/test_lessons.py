@@ -140,12 +140,6 @@ def test_a_permute_is_sent_by_those_who_send() -> None:
     assert lesson.wire(Move("collective-permute@pp", "T·D·2", "")) == 512 * 1024 * 2
 
 
-def test_there_are_enough_lessons_and_each_has_its_own_name() -> None:
-    names = [lesson.name for lesson in LESSONS]
-    assert len(set(names)) == len(names) >= 24
-    assert [lesson for chapter in CHAPTERS for lesson in chapter.lessons] == list(LESSONS)
-
-
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
 def test_a_lesson_can_be_worked_out_and_asks_something(lesson) -> None:
     assert lesson.num_devices in (4, 8)

@@ -1,5 +1,6 @@
 """Whose bytes, and what controls showed, as sentences."""
 
+from compare.render.terminal import console
 from tests.compare.render.from_json import attribution_tables, page, pair_lines, print_report, showed_lines, whose_lines
 from tests.compare.render.reports import make_report
 
@@ -141,7 +142,7 @@ def test_the_page_and_the_terminal_show_both(capsys):
     assert "(inflated, &lt;b&gt;)" in shown
     assert "<td>absent</td>" in shown
     assert 'id="controls"' in shown
-    print_report(document, details=True)
+    print_report(document, details=True, out=console())
     said = capsys.readouterr().out
     assert "TorchXLA: 2.00 MB attributed to the attention call (absent in tpu+einsum)" in said
     assert "\nWhat each control removes\nJAX tpu+gspmd, the same program" in said

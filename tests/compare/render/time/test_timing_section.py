@@ -128,17 +128,6 @@ def test_a_wait_for_what_is_in_no_row_is_of_unknown_verdict(report: Report) -> N
     assert wait.avoidable_ns == 0
 
 
-def test_a_model_s_label_always_says_that_nothing_was_measured(report: Report) -> None:
-    add_times(report)
-    report["phases"]["prefill"]["arms"]["jax"]["timing"]["label"] = "modelled for v5e:2x4"
-    assert timings(report, "prefill")[0].label == "modelled for v5e:2x4, not measured"
-
-
-def test_a_report_without_times_has_none(report: Report) -> None:
-    assert timings(report, "prefill") == []
-    assert list(failures(report, "prefill")) == []
-
-
 def test_a_program_that_was_not_timed_says_why(report: Report) -> None:
     add_times(report)
     arm = report["phases"]["prefill"]["arms"]["jax"]
