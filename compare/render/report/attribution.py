@@ -57,8 +57,10 @@ def attribution_blocks(report: Report, phase: str) -> Iterator[Block]:
 def controls_section(report: Report) -> Section:
     """What each control removes, over all phases."""
     lines = tuple(control_lines(report))
-    lead = "A control is the same program compiled with one thing changed. Bytes that are absent there are due to "
-    "that change."
+    lead = (
+        "A control is the same program compiled with one thing changed. Bytes that are absent there are due to "
+        "that change."
+    )
     blocks = (PageOnly((Sentence(lead),)), Details((Bullets(lines),))) if lines else ()
     return Section(anchor="controls", title="what each control removes", link="controls", blocks=blocks)
 

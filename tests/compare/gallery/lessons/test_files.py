@@ -85,4 +85,4 @@ def test_what_is_wrong_in_a_file_is_one_line(old: str, new: str, says: str) -> N
 
 def test_every_file_is_a_lesson_of_a_chapter() -> None:
     assert {file.stem for file in FOLDER.glob("*.md")} == {lesson.name for lesson in LESSONS}
-    assert len({lesson.name for lesson in LESSONS}) == len(LESSONS)
+    assert len({lesson.name for lesson in LESSONS}) == len(LESSONS) >= 24
