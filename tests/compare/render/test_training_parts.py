@@ -68,6 +68,7 @@ def test_each_weight_is_gathered_in_forward_and_again():
     assert lines[-1] == "2 arguments are gathered in forward and in backward (up, down)"
 
 
+@pytest.mark.slow
 def test_what_is_checkpointed_is_gathered_when_it_is_recomputed():
     """The hidden activation is made again, for which the first weight comes."""
     lines = training_lines(compile_step(checkpointed=True).rows)

@@ -37,6 +37,7 @@ def test_a_log_has_each_tensor_once():
     ]
 
 
+@pytest.mark.slow
 def test_a_tensor_that_is_made_whole_is_named_with_both_splits_and_its_line(tmp_path):
     """A device has 256/2 · 256 · 256/4; jax-ml/jax#21562."""
     program = lowered(lambda a: a + a, ("y", None, "x"), (None, ("x", "y"), None))

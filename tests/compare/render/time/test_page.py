@@ -29,6 +29,11 @@ def make_page(*pictured: str) -> str:
 
 @pytest.fixture(scope="module")
 def html() -> str:
+    return make_page("prefill")
+
+
+@pytest.fixture(scope="module")
+def everything() -> str:
     return make_page("prefill", "decode")
 
 
@@ -124,14 +129,16 @@ def test_the_strips_data_cannot_end_the_element_that_it_stands_in() -> None:
     assert "alert(1)</script>" not in html
 
 
-def test_without_scripts_there_is_a_picture_of_the_step(html: str) -> None:
-    (still,) = re.findall(r"<noscript>(.*?)</noscript>", html, flags=re.S)
+@pytest.mark.slow
+def test_without_scripts_there_is_a_picture_of_the_step(everything: str) -> None:
+    (still,) = re.findall(r"<noscript>(.*?)</noscript>", everything, flags=re.S)
     assert still.count("<img") == 2
     assert "Modelled, prefill: one step" in still
 
 
-def test_other_figures_are_folded_and_bear_the_names_of_their_files(html: str) -> None:
-    folded = html[html.index("More figures of time") :]
+@pytest.mark.slow
+def test_other_figures_are_folded_and_bear_the_names_of_their_files(everything: str) -> None:
+    folded = everything[everything.index("More figures of time") :]
     for name in ("time-prefill-exposed", "time-decode-network", "time-prefill-intervals", "traffic-decode-routed"):
         assert f"figures/{name}" in folded
 
@@ -157,7 +164,8 @@ def test_ids_are_unique_and_headings_do_not_skip(html: str) -> None:
     assert all(after <= before + 1 for before, after in pairwise(levels))
 
 
-def test_a_page_with_everything_stays_small(html: str) -> None:
-    (data,) = re.findall(r'id="strip-data">(.*?)</script>', html, flags=re.S)
+@pytest.mark.slow
+def test_a_page_with_everything_stays_small(everything: str) -> None:
+    (data,) = re.findall(r'id="strip-data">(.*?)</script>', everything, flags=re.S)
     assert len(data) < 250_000
-    assert len(html) < 1_500_000
+    assert len(everything) < 1_500_000

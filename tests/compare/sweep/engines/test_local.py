@@ -72,7 +72,7 @@ def most_at_once(log):
     return most
 
 
-@pytest.mark.parametrize("at_once", [1, 3])
+@pytest.mark.parametrize("at_once", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_so_many_cases_are_made_at_a_time_and_no_more(tmp_path, log, at_once):
     cases = at_once + 1
     outcomes = run_tasks(tmp_path, *["well"] * cases, at_once=at_once)
@@ -82,7 +82,10 @@ def test_so_many_cases_are_made_at_a_time_and_no_more(tmp_path, log, at_once):
     assert most_at_once(log) == at_once
 
 
-@pytest.mark.parametrize(("cases", "at_once", "programs"), [(1, None, 8), (3, None, 2), (9, None, 1), (9, 2, 4)])
+@pytest.mark.parametrize(
+    ("cases", "at_once", "programs"),
+    [(1, None, 8), (3, None, 2), pytest.param(9, None, 1, marks=pytest.mark.slow), (9, 2, 4)],
+)
 def test_cores_that_no_case_takes_are_left_to_the_programs_of_each(
     tmp_path, log, monkeypatch, cases, at_once, programs
 ):
