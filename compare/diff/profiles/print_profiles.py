@@ -10,6 +10,7 @@ from compare.diff.profiles.parts import COMPUTE, COPIES, EXPOSED, IDLE, Pair
 from compare.metrics.source_places import shorten
 from compare.render.plain_table import plain_table
 from compare.render.terminal import console, text_width, wrap_prose
+from compare.render.time.program_tables import ROLES
 from compare.render.units import UNKNOWN, axes_text, bytes_text, time_text
 from compare.report.model.timing import Number
 from meshes.process.one_line import plain
@@ -19,7 +20,6 @@ _LEAST = 1e-4
 """Of an execution: a smaller difference has no row."""
 _LEAST_SHARE = 0.01
 _NAMES = {COMPUTE: "compute", COPIES: "waits for local copies", EXPOSED: "exposed communication", IDLE: "idle"}
-_ROLES = {"compute": "compute", "copy": "waits for local copies", "communication": "communication"}
 
 
 def print_profiles(diff: ProfilesDifference, *, out: Console | None = None) -> None:
@@ -85,7 +85,7 @@ def _rows(title: str, rows: Sequence[Row]) -> Table:
     headings = (title, "kind of time", *(["source line"] * is_operation))
     table = plain_table(headings, ("count", "A", "B", "B − A"))
     for row in rows:
-        kind = f"{plain(row.kind)} {axes_text(plain(row.axes))}" if row.kind else _ROLES.get(row.role, row.role)
+        kind = f"{plain(row.kind)} {axes_text(plain(row.axes))}" if row.kind else ROLES.get(row.role, row.role)
         source = shorten(plain(row.source if row.source != "?" else row.part), most=24)
         what = plain(row.what) if is_operation else shorten(plain(row.what))
         what += f" (was :{row.before.rpartition(':')[2]})" if row.before and not is_operation else ""

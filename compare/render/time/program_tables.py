@@ -20,7 +20,9 @@ _LEAST_SHARE = 0.01
 _LEAST_TIME = 1e-5
 """Of an execution: an operation that takes less has no row."""
 _MOST_PLACES, _MOST_OPERATIONS = 12, 10
-_KINDS = {"compute": "compute", "copy": "waits for local copies", "communication": "communication"}
+ROLES = {"compute": "compute", "copy": "waits for local copies", "communication": "communication"}
+"""What the kinds of time are called."""
+
 _NAME, _INNER, _SOURCE = 30, 28, 22
 
 
@@ -92,7 +94,7 @@ def _print_program(program: ProgramTimes, name: str, out: Console) -> None:
         operations = [operation for operation in program.operations if operation.role == role]
         least = _LEAST_TIME * (times.step_ns or 0)
         if operations := [operation for operation in operations if (operation.time_ns or 0) >= least]:
-            out.print(_operations(_KINDS.get(role, role), operations[:_MOST_OPERATIONS], times.step_ns))
+            out.print(_operations(ROLES.get(role, role), operations[:_MOST_OPERATIONS], times.step_ns))
 
 
 def _places(title: str, places: Sequence[PlaceTimes]) -> Table:
@@ -101,7 +103,7 @@ def _places(title: str, places: Sequence[PlaceTimes]) -> Table:
     shown = rows[: 2 * _MOST_PLACES]
     for place in shown:
         kind = (
-            f"{plain(place.kind)} {axes_text(plain(place.axes))}" if place.kind else _KINDS.get(place.role, place.role)
+            f"{plain(place.kind)} {axes_text(plain(place.axes))}" if place.kind else ROLES.get(place.role, place.role)
         )
         words = shorten(plain(place.place)) if title == "source line" else plain(place.place)
         words += f" (in {shorten(plain(place.inner), most=_INNER)})" if place.inner else ""
