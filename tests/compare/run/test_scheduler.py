@@ -29,7 +29,7 @@ CELLS = [("prefill", "tpu"), ("prefill", "tpu+gspmd"), ("decode", "tpu"), ("deco
 
 
 def run(case, arm, cache, *, events=None, **more):
-    tasks._sources.cache_clear()
+    tasks.arm_sources.cache_clear()
     hear = events.append if events is not None else lambda event: None
     return scheduler.run_case(case, arms=[arm], cache=cache, notify=hear, **more)
 
