@@ -139,6 +139,7 @@ def test_the_trace_for_perfetto_has_every_timed_program(folder, arms):
     assert all(any(source in name for source in ("modelled", "measured")) for name in names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arm", "cell"), MEASURED)
 def test_what_was_measured_goes_to_ccl_bench_and_back(folder, tmp_path, arm, cell):
     """The profile's own numbers, in a card that says what they were measured on."""

@@ -198,6 +198,7 @@ def judged():
     return judge_run(read_run(EXAMPLE))
 
 
+@pytest.mark.slow
 def test_every_program_of_the_example_has_the_energy_of_its_events(judged):
     assert len([check_energy(program) for program in judged.programs]) == 10
 

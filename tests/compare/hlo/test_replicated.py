@@ -23,6 +23,7 @@ def test_what_is_split_is_seen(x, w, y, replicated):
     assert (NOTE in table.notes) == replicated
 
 
+@pytest.mark.slow
 def test_a_lookup_in_a_whole_table_too():
     """libtpu writes a custom call of its own for its indices."""
     table = compile_split(lambda table, x: table[x.argmax(-1)], [((4096, 512), ()), ((64, 4096), ())], ())

@@ -97,6 +97,7 @@ def test_all_metrics_as_json_have_what_each_was_made_of(tmp_path, capsys):
     assert "nothing to overlap" in rows["compute_comm_overlap"]["not_applicable"]
 
 
+@pytest.mark.slow
 def test_a_run_folder_says_what_its_report_says(capsys):
     timing = example_report()["phases"]["decode"]["arms"]["torchxla"]["timing"]
     per_step = timing["per_step"]

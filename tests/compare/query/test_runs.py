@@ -49,6 +49,7 @@ VERSIONS = [
 ]
 
 
+@pytest.mark.slow
 def test_what_made_a_run_is_of_its_default_programs_and_witnesses(tmp_path):
     made = {"wirediff": "0.1.0", "wirediff_commit": "6e20819ac5fa", "date": "2026-11-24"}
     run = write_run(tmp_path / "new")

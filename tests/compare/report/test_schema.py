@@ -109,6 +109,7 @@ def shorten(value: Any) -> Any:
     return {key: shorten(part) for key, part in value.items()} if isinstance(value, dict) else value
 
 
+@pytest.mark.slow
 def test_it_refuses_what_reading_refuses(report: JsonObject) -> None:
     """Each kind of record that is in a report: one key after the other is taken away, or gets another value."""
     read = [Report.from_json(value) for value in (example_report(), add_times(report))]  # the smaller one's count

@@ -40,6 +40,7 @@ def test_constants_name_the_rows_that_they_were_fitted_to():
     assert named == ids
 
 
+@pytest.mark.slow
 def test_the_page_is_what_the_model_gives_now():
     text = PAGE.read_text(encoding="utf-8")
     assert page(text) == text

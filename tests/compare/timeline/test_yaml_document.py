@@ -42,6 +42,7 @@ def test_what_cannot_be_read_is_one_line_within_seconds(text, said):
     assert time.process_time() - begun < 5
 
 
+@pytest.mark.slow
 def test_the_largest_is_read_within_seconds():
     begun = time.process_time()
     assert parse_yaml(b"a: [" + b"1," * (YAML_BYTES // 2 - 10) + b"]")["a"][0] == 1

@@ -20,6 +20,7 @@ duckdb = pytest.importorskip("duckdb")
 Report = dict[str, Any]
 
 
+@pytest.mark.slow
 def test_means_over_all_devices_can_be_asked_for_though_alike_ones_are_shown_once(
     report: Report, tmp_path: Path
 ) -> None:

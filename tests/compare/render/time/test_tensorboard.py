@@ -84,6 +84,7 @@ def _run(arm: str) -> str:
     return f"{arm}/prefill/cpu/trace/prefill"
 
 
+@pytest.mark.slow
 def test_the_runs_of_both_arms_are_listed_with_their_tools(server: str) -> None:
     assert sorted(_fetched(server, "runs")) == sorted(map(_run, ARMS))
     for arm in ARMS:

@@ -111,6 +111,7 @@ def test_the_cases_share_as_many_processes_as_run_at_a_time(tmp_path, log):
     assert len(set(pids(log))) == 2
 
 
+@pytest.mark.slow
 def test_a_process_is_replaced_after_so_many_cases(tmp_path, log, monkeypatch):
     monkeypatch.setattr(local, "MOST_CASES", 2)
     outcomes = run_tasks(tmp_path, *["well"] * 4, at_once=1)
