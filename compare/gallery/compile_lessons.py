@@ -236,7 +236,7 @@ def _lower_key(job: _Job) -> str:
         "versions": _versions(job.arm.packages),
         "sources": tasks.arm_sources(job.arm.module),
     }
-    return make_key(request | tasks.describe_environment())
+    return make_key({**request, **tasks.describe_environment()})
 
 
 def _compile_key(job: _Job) -> str:
@@ -246,7 +246,7 @@ def _compile_key(job: _Job) -> str:
         "sources": _compiler_sources(),
     }
     request = {"program": file_digest(job.lowered / PROGRAM), "topology": job.lesson.topology, **job.compiling()}
-    return make_key(request | made_by | tasks.describe_environment())
+    return make_key({**request, **made_by, **tasks.describe_environment()})
 
 
 def _title(kind: str) -> str:
