@@ -1,5 +1,6 @@
 """The cache under damage, under a kill half-way, and under two runs at once."""
 
+import json
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from compare.run import cache as caches
 from compare.run.cache import Cache, make_key, open_cache, sources_digest
 from compare.run.errors import WorkError
 from tests.places import ROOT
@@ -227,6 +229,42 @@ def test_a_run_without_the_cache_leaves_nothing_where_the_next_one_looks(tmp_pat
         assert other.root.exists()
         assert not left.exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "wirediff-link"]
+
+
+DAMAGES = [
+    "[" * 100_000,
+    '{"a": ' * 100_000,
+    "[]",
+    "3",
+    "",
+    "{}",
+    '{"a": [1]}',
+    '{"a": 1' + "0" * 400 + "}",
+    "\xff",
+    '{"../../stolen": "x"}',
+    '{"/etc/hostname": "x"}',
+    '{"a\\u0000": "x"}',
+]
+
+
+@pytest.mark.parametrize("manifest", DAMAGES, ids=[damage[:16] for damage in DAMAGES])
+def test_an_entry_whose_manifest_is_damaged_is_made_anew(tmp_path, manifest):
+    cache = Cache(tmp_path)
+    entry = keep_entry(cache)
+    (entry / "manifest.json").write_text(manifest, encoding="latin-1")
+    assert cache.find("program", "k") is None
+    assert keep_entry(cache) == entry
+    assert cache.find("program", "k") == entry
+
+
+def test_a_manifest_sends_nobody_outside_of_its_entry(tmp_path):
+    cache = Cache(tmp_path)
+    entry = keep_entry(cache)
+    (tmp_path / "secret").write_text("mine")
+    seal = json.loads((entry / "manifest.json").read_text())
+    seal["files"]["../../secret"] = caches.file_digest(tmp_path / "secret")
+    (entry / "manifest.json").write_text(json.dumps(seal))
+    assert cache.find("program", "k") is None
 
 
 def test_a_key_is_of_what_is_said_not_of_its_order():
