@@ -242,7 +242,10 @@ def test_no_width_scrolls_sideways(browser: Any, place: Path, width: int) -> Non
 
 
 def test_on_a_narrow_page_names_stand_close_above_their_lanes(browser: Any, place: Path) -> None:
+    from selenium.webdriver.support.ui import WebDriverWait
+
     open_page(browser, place, width=400)
+    WebDriverWait(browser, 30).until(lambda page: page.find_elements("css selector", ".names"))
     names = "[...document.querySelectorAll('.names')]"
     high = browser.execute_script(f"return {names}.map(one => one.getBoundingClientRect().height)")
     assert len(high) == 2
