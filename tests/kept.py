@@ -5,8 +5,11 @@ versions, flags.  So a folder is filled from the cache only where a process woul
 """
 
 import json
+import os
 import shutil
-from collections.abc import Callable, Sequence
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from compare.run import tasks
@@ -15,6 +18,7 @@ from compare.run.cache import MANIFEST, file_digest, make_key, open_cache, sourc
 from tests.places import ROOT
 
 MADE_BY = "made_by.json"
+SAID = "said.json"
 KIND = "test"
 DISTRIBUTIONS = (
     "jax",
@@ -75,3 +79,47 @@ def key_of(folder: Path) -> str:
     assert (folder / MADE_BY).is_file(), f"{folder} does not say what fills it"
     files = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return make_key({path.relative_to(folder).as_posix(): file_digest(path) for path in files})
+
+
+def run_kept(
+    folder: Path, *command: object, sources: Sequence[str], given: Mapping[str, str], timeout_s: float = 600
+) -> subprocess.CompletedProcess[str]:
+    """`python command…` from the repository's root, and all that it writes into the folder, kept where it ends well.
+
+    sources: all that it imports.  given: variables of its environment.  The files in the folder are its inputs; an
+    argument may name them, and no others.
+    """
+    words = [str(word) for word in command]
+    describe(folder, *sources, command=[_placeless(word, folder) for word in words], given=dict(given))
+    ended: list[subprocess.CompletedProcess[str]] = []
+
+    def make(_: Sequence[Path]) -> None:
+        environment = os.environ | {"PYTHONPATH": str(ROOT)} | given
+        done = subprocess.run(
+            [sys.executable, *words],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+        ended.append(done)
+        if done.returncode == 0:
+            said = {"stdout": _placeless(done.stdout, folder), "stderr": _placeless(done.stderr, folder)}
+            (folder / SAID).write_text(json.dumps(said))
+
+    fill([folder], make, results=(SAID, "**/*"))
+    if not ended:
+        said = {
+            name: text.replace("{folder}", str(folder)).replace("{root}", str(ROOT))
+            for name, text in json.loads((folder / SAID).read_text()).items()
+        }
+        ended.append(subprocess.CompletedProcess(words, 0, **said))
+    for name in (MADE_BY, SAID):
+        (folder / name).unlink(missing_ok=True)
+    return ended[0]
+
+
+def _placeless(text: str, folder: Path) -> str:
+    return text.replace(str(folder), "{folder}").replace(str(ROOT), "{root}")

@@ -140,6 +140,7 @@ def upgraded(tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_what_an_upgrade_changed_is_told_program_by_program(upgraded, tmp_path, capsys):
     assert main([str(RUN), str(upgraded), "--json", "--html", str(tmp_path / "page.html")]) == 1
     diff = json.loads(capsys.readouterr().out)

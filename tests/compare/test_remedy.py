@@ -9,9 +9,9 @@ from tests.commands import check_refusal, run_here, run_process
 from tests.places import ROOT
 
 
-def remedy(*argv, cwd):
+def remedy(*argv, cwd, cache):
     """A process of its own."""
-    return run_process("-m", "compare.remedy", *argv, cwd=cwd, environment={"WIREDIFF_CACHE": str(cwd / "cache")})
+    return run_process("-m", "compare.remedy", *argv, cwd=cwd, environment={"WIREDIFF_CACHE": str(cache)})
 
 
 @pytest.mark.parametrize(
@@ -37,17 +37,17 @@ def test_a_wrong_request_is_refused_in_one_line(argv, says, tmp_path):
 
 
 def test_a_refusal_of_a_process_is_its_last_word(tmp_path):
-    done = remedy("--mesh", "tp64", cwd=tmp_path)
+    done = remedy("--mesh", "tp64", cwd=tmp_path, cache=tmp_path / "cache")
     check_refusal(done, "error: tp64 does not divide the heads of llama-3.1-8b")
 
 
 @pytest.mark.slow
-def test_heads_first_removes_what_pytorchs_attention_gathers(tmp_path):
+def test_heads_first_removes_what_pytorchs_attention_gathers(tmp_path, shared_cache):
     """Decode on tp4, hand-checked: q, keys and values of every layer travel; with another form nothing does."""
     pytest.importorskip("torch_xla")
     pytest.importorskip("libtpu")
     words = ["--mesh", "tp4", "--model", "tiny", "--arm", "torchxla", "--phase", "decode", "--json"]
-    done = remedy(*words, "--max-compiles", "3", cwd=tmp_path)
+    done = remedy(*words, "--max-compiles", "3", cwd=tmp_path, cache=shared_cache)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     decode = result["arms"]["torchxla"]["phases"]["decode"]

@@ -192,10 +192,10 @@ def test_a_run_is_drawn_again_with_no_framework_installed(scratch, folder, repor
     assert (out / "report.html").read_text() == (folder / "report.html").read_text()
 
 
-def test_an_arm_that_is_not_installed_costs_only_itself(scratch, folder):
+def test_an_arm_that_is_not_installed_costs_only_itself(scratch, shared_cache, folder):
     site = bare_site(scratch / "no-torch", without=r"(torch|functorch)")
     words = (*TINY, "--phase", "decode", "--controls", "none")
-    done = run(*words, cache=scratch / "cache2", out=scratch / "half", options=("-S",), path=(site,))
+    done = run(*words, cache=shared_cache, out=scratch / "half", options=("-S",), path=(site,))
     assert done.returncode == 1, done.stderr
     written = json.loads((Path(done.stdout.splitlines()[-1]).parent / "report.json").read_text())
     assert written["arms"]["jax"]["status"] == "ok"
@@ -211,10 +211,10 @@ def test_programs_that_take_too_long_are_reported_and_nothing_hangs(scratch):
     assert "Traceback" not in done.stderr
 
 
-def test_on_two_slices_the_attention_s_gathers_are_still_the_attention_s(scratch):
+def test_on_two_slices_the_attention_s_gathers_are_still_the_attention_s(scratch, shared_cache):
     # Programs of several slices come without names; the gathers must not be taken for the MLP's or the embedding's.
     words = ("--mesh", "dp2tp4@2xv5e:2x2", "--model", "tiny", "--seq", "128", "--phase", "prefill", "--arm", "torchxla")
-    done = run(*words, cache=scratch / "cache4", out=scratch / "slices")
+    done = run(*words, "--controls", "attention", cache=shared_cache, out=scratch / "slices")
     assert done.returncode == 0, done.stderr
     written = json.loads((Path(done.stdout.splitlines()[-1]).parent / "report.json").read_text())
     torch = written["phases"]["prefill"]["arms"]["torchxla"]

@@ -13,7 +13,7 @@ import pytest
 from tests.commands import run_here, run_process
 from tests.places import ROOT
 
-TINY = ("--models", "tiny", "--seq", "128", "--phases", "decode", "--arm", "jax")
+TINY = ("--models", "tiny", "--seq", "128", "--phases", "decode", "--arm", "jax", "--controls", "none")
 CASES = ("--meshes", "tp8,ep8,tp4pp2,dp2tp4")
 NAMES = [
     f"tiny-{mesh}-decode-jax"
@@ -163,6 +163,7 @@ def test_again_it_makes_nothing_and_prints_what_is_in_its_file(scratch, done):
 @pytest.mark.slow
 def test_a_case_of_a_sweep_is_what_compare_run_makes(scratch, done):
     words = ("--mesh", "tp8", "--model", "tiny", "--seq", "128", "--phase", "decode", "--arm", "jax")
+    words += ("--controls", "none")
     environment = {"WIREDIFF_CACHE": str(scratch / "cache")}
     run_process("-m", "compare.run", *words, "--out", scratch / "runs", environment=environment, check=True)
     run_folder, other = ((scratch / place / NAMES[0]) for place in ("runs", "out"))

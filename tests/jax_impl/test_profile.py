@@ -13,6 +13,7 @@ import pytest
 
 from jax_impl.profile import record_trace
 from meshes.case import Case
+from tests.kept import run_kept
 from tests.places import ROOT
 from tests.twins.recorded import (
     LAWS,
@@ -64,6 +65,11 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     )
 
 
+def run_twin(out: Path, *command: object) -> subprocess.CompletedProcess[str]:
+    """A process that imports the twin alone, and writes into the folder; kept."""
+    return run_kept(out, *command, sources=("meshes", "jax_impl"), given={"TPU_SKIP_MDS_QUERY": "1"})
+
+
 def tiny(out: Path, **words: Any) -> Path:
     (out / "case.json").write_text(Case.read("dp2pp2tp2", model_name="tiny", seq=32, **words).to_json())
     return out / "case.json"
@@ -73,7 +79,7 @@ def tiny(out: Path, **words: Any) -> Path:
 def done(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Done:
     out = tmp_path_factory.mktemp(request.param)
     path = tiny(out, phases=(request.param,), loop=FORMS[request.param])
-    ended = run("-m", "jax_impl.profile", path, out, "cpu")
+    ended = run_twin(out, "-m", "jax_impl.profile", path, out, "cpu")
     assert ended.returncode == 0, ended.stderr[-3000:]
     said = [json.loads(line)["stage"] for line in ended.stdout.splitlines()]
     return Done(Case.from_json(path.read_text()), out, said)
@@ -117,6 +123,7 @@ def test_the_program_has_the_declared_parameters_and_overwrites_the_cache(done: 
     assert carried.overwritten == cache_aliases(done.about)
 
 
+@pytest.mark.slow
 def test_without_a_tpu_it_says_so_at_the_end(tmp_path: Path) -> None:
     ended = run("-m", "jax_impl.profile", tiny(tmp_path, phases=("decode",)), tmp_path, "tpu")
     assert ended.returncode == 2
@@ -137,7 +144,7 @@ def test_only_the_start_depends_on_the_platform() -> None:
 
 @pytest.mark.slow
 def test_asked_for_tpus_it_does_with_what_it_gets_what_it_does_with_cpus(tmp_path: Path) -> None:
-    done = run("-c", ELSEWHERE, tiny(tmp_path, phases=("decode",)), tmp_path, "tpu")
+    done = run_twin(tmp_path, "-c", ELSEWHERE, tiny(tmp_path, phases=("decode",)), tmp_path, "tpu")
     assert done.returncode == 0, done.stderr[-3000:]
     about = json.loads((tmp_path / "about.json").read_text())
     assert (about["executed"]["platform"], about["executed"]["steps"]) == ("tpu", 5)

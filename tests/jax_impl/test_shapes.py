@@ -1,11 +1,11 @@
 """The shapes that signatures name, checked while every form of the step is traced."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from compare.run.arms import read_versions
+from tests.kept import run_kept
 
 pytestmark = pytest.mark.slow
 
@@ -30,16 +30,8 @@ for (mesh, model), phase, attention, loop in product(MESHES, *(CHOICES[w] for w 
 """
 
 
-def test_every_array_has_the_shape_that_its_annotation_names() -> None:
+def test_every_array_has_the_shape_that_its_annotation_names(tmp_path: Path) -> None:
     """In a process of its own: the import hook must come before the twin's import."""
-    environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(
-        [sys.executable, "-c", TRACE],
-        env=environment,
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    given = {"JAX_PLATFORMS": "cpu", "CHECKED_BY": str(read_versions(("beartype", "jaxtyping")))}
+    done = run_kept(tmp_path, "-c", TRACE, sources=("meshes", "jax_impl"), given=given)
     assert done.returncode == 0, done.stderr[-3000:]

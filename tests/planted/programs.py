@@ -70,7 +70,9 @@ def plant(arm: str, site: Site, folder: Path) -> None:
 
 def make(jobs: Iterable[Job], out: Path) -> Mapping[str, Path]:
     """The folder of each job, by its key: an arm's programs lowered in one process, all compiled in two."""
-    by_key = {job.key: job for job in jobs}
+    by_key: dict[str, Job] = {}
+    for job in jobs:
+        assert by_key.setdefault(job.key, job) == job, f"two jobs are {job.key}"
     folders = {key: out.resolve() / str(number) for number, key in enumerate(by_key)}
     for key, job in by_key.items():
         (folders[key] / "package").mkdir(parents=True)

@@ -23,7 +23,7 @@ def count_writes() -> int:
 
 
 def results(how: str, out: Path) -> dict[str, list[str]]:
-    lines = (text.partition(": ") for text in script("own_scalars.py", how, str(out)).splitlines())
+    lines = (text.partition(": ") for text in script("own_scalars.py", out, how, out).splitlines())
     return {name: ast.literal_eval(notes) for name, _, notes in lines}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from meshes.case import Case
-from tests.torchxla_impl.workers import ROOT, run
+from tests.torchxla_impl.workers import ROOT, run, run_twin
 from tests.twins.recorded import (
     LAWS,
     TINY_STEP,
@@ -59,7 +59,7 @@ def tiny(out: Path, **words: Any) -> Path:
 def done(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Done:
     out = tmp_path_factory.mktemp(request.param)
     path = tiny(out, phases=(request.param,), loop=FORMS[request.param])
-    ended = run(["-m", "torchxla_impl.profile", str(path), str(out), "cpu"])
+    ended = run_twin(out, "-m", "torchxla_impl.profile", path, out, "cpu")
     assert ended.returncode == 0, ended.stderr[-3000:]
     said = [json.loads(line)["stage"] for line in ended.stdout.splitlines()]
     return Done(Case.from_json(path.read_text()), out, said)
@@ -126,7 +126,7 @@ def test_only_the_start_depends_on_the_platform() -> None:
 
 @pytest.mark.slow
 def test_asked_for_tpus_it_does_with_what_it_gets_what_it_does_with_cpus(tmp_path: Path) -> None:
-    done = run(["-c", ELSEWHERE, str(tiny(tmp_path, phases=("decode",))), str(tmp_path), "tpu"])
+    done = run_twin(tmp_path, "-c", ELSEWHERE, tiny(tmp_path, phases=("decode",)), tmp_path, "tpu")
     assert done.returncode == 0, done.stderr[-3000:]
     about = json.loads((tmp_path / "about.json").read_text())
     assert (about["executed"]["platform"], about["executed"]["steps"]) == ("tpu", 5)

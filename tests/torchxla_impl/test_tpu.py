@@ -1,10 +1,11 @@
 """The compiled TPU program: entry as declared, placeholders as real tensors, scan as a loop, the plan's bytes."""
 
+import gzip
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from math import prod
 from pathlib import Path
@@ -14,15 +15,42 @@ import pytest
 
 from compare.contract.reference_algorithms import required_rows
 from compare.hlo.collective import Collective
+from compare.hlo.collectives.collectives import collectives
+from compare.hlo.text.module import read
+from compare.run.tasks import COMPILER_SOURCES
 from compare.verdict.verdict import judge
 from meshes.case import Case
-from tests.laws.workers import run
-from tests.torchxla_impl.workers import Program, compile_cases, read_program, script
+from tests.kept import describe, fill
+from tests.laws.workers import FAILED, run
+from tests.planted.programs import Job, make
+from tests.torchxla_impl.workers import ENVIRONMENT
+from tests.torchxla_impl.workers import run as run_worker
+from tests.xla_flags import quick_environment
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(find_spec("libtpu") is None, reason="libtpu is not installed"),
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A compiled TPU program, and what its twin said of it."""
+
+    case: Case
+    text: str
+    about: dict[str, Any]
+
+    @classmethod
+    def read(cls, case: Case, folder: Path) -> "Program":
+        failed = folder / FAILED
+        assert not failed.exists(), failed.read_text()
+        text = gzip.decompress((folder / "optimized.hlo.gz").read_bytes()).decode()
+        return cls(case=case, text=text, about=json.loads((folder / "about.json").read_text()))
+
+    @property
+    def rows(self) -> list[Collective]:
+        return collectives(read(self.text), self.case.mesh.axes, contract=required_rows(self.case))
 
 
 def small(mesh: str, **words: Any) -> Case:
@@ -61,8 +89,8 @@ def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     """
     items = [item for item in request.session.items if item.path == request.path and hasattr(item, "callspec")]
     cases = [case for item in items for case in item.callspec.params["cases"]]
-    folders = compile_cases(cases, tmp_path_factory.mktemp("programs"))
-    return lambda case: read_program(case, folders[case.to_json()])
+    folders = make([Job("torchxla", case) for case in cases], tmp_path_factory.mktemp("programs"))
+    return lambda case: Program.read(case, folders[Job("torchxla", case).key])
 
 
 def with_data(mesh: str) -> Case:
@@ -84,13 +112,23 @@ def test_placeholders_make_the_program_of_tensors_with_data(
         folder.mkdir()
         (folder / "case.json").write_text(case.to_json())
         (folder / "about.json").write_text(json.dumps(programs(case).about))
-    script("marked.py", *map(str, folders))
-    run("tests.planted.compiling", folders=folders)
+        describe(
+            folder, "torchxla_impl", *COMPILER_SOURCES, "tests/torchxla_impl/marked.py", "tests/planted/compiling.py"
+        )
+    fill(folders, compile_marked, results=("optimized.hlo.gz",))
     for folder, case in zip(folders, cases, strict=True):
-        ours, theirs = programs(case), read_program(case, folder)
+        ours, theirs = programs(case), Program.read(case, folder)
         assert entry_shapes(ours.text) == entry_shapes(theirs.text)
         assert kinds(ours.rows) == kinds(theirs.rows)
         assert len(ours.rows) >= 5
+
+
+def compile_marked(folders: Sequence[Path]) -> None:
+    done = run_worker(
+        [str(Path(__file__).with_name("marked.py")), *map(str, folders)], environment=quick_environment() | ENVIRONMENT
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    run("tests.planted.compiling", folders=folders)
 
 
 def both_loops(mesh: str, phase: str) -> tuple[Case, Case]:

@@ -69,14 +69,16 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
+def environment() -> dict[str, str]:
+    """What is given to an arm beside the environment of the tests."""
+    quick = quick_environment()["XLA_FLAGS"]
+    return {"JAX_PLATFORMS": "cpu", "TRANSFORMERS_VERBOSITY": "error", "XLA_FLAGS": quick}
+
+
 def start_process(*command: str) -> subprocess.CompletedProcess[str]:
-    words = {
-        "JAX_PLATFORMS": "cpu",
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
-        "TRANSFORMERS_VERBOSITY": "error",
-    }
-    environment = quick_environment() | words
-    return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=3000, check=False)
+    paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    words = os.environ | environment() | {"PYTHONPATH": paths}
+    return subprocess.run(command, env=words, cwd=ROOT, capture_output=True, text=True, timeout=3000, check=False)
 
 
 @dataclass(frozen=True)

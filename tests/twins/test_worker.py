@@ -12,7 +12,8 @@ from safetensors.numpy import load_file
 
 from meshes.case import Case
 from meshes.checkpoint import from_huggingface, read_model
-from tests.twins.cases import TOLERANCE, run, start_process
+from tests.kept import run_kept
+from tests.twins.cases import TOLERANCE, environment, run, start_process
 
 ARMS = {"jax_impl": "jax", "torchxla_impl": "torch_xla"}
 """The arm's module, and the package without which it is skipped."""
@@ -58,7 +59,9 @@ def test_the_worker_of_a_case_answers_as_transformers_does(arm: str, reference: 
     (tmp_path / "case.json").write_text(case.to_json())
     np.save(tmp_path / "prompt.npy", prompt)
     np.savez(tmp_path / "weights.npz", **from_huggingface(state, case=case))
-    run(sys.executable, "-m", f"{arm}.generate", str(tmp_path / "case.json"), str(tmp_path))
+    command = ("-m", f"{arm}.generate", tmp_path / "case.json", tmp_path)
+    done = run_kept(tmp_path, *command, sources=("meshes", arm, "tests/xla_flags.py"), given=environment())
+    assert done.returncode == 0, done.stderr[-3000:]
     logits = np.load(right / "logits.npy")
     assert np.abs(np.load(tmp_path / "logits.npy") - logits).max() <= TOLERANCE * np.abs(logits).max()
     assert np.array_equal(np.load(tmp_path / "tokens.npy"), np.load(right / "tokens.npy"))

@@ -234,7 +234,9 @@ def test_a_few_windows_that_are_some_per_cent_off_hardly_pull():
 SLOW = pytest.mark.slow
 
 
-@pytest.mark.parametrize("noise", [pytest.param(0.02, marks=SLOW), pytest.param(0.05, marks=SLOW), 0.1, 0.2])
+@pytest.mark.parametrize(
+    "noise", [pytest.param(0.02, marks=SLOW), pytest.param(0.05, marks=SLOW), 0.1, pytest.param(0.2, marks=SLOW)]
+)
 def test_intervals_hold_the_truth_at_every_noise(noise, monkeypatch):
     """95 % ones, of 12 constants and 60 draws: 93 to 97 of 100 of them hold their truth, and static power's do.
 

@@ -165,6 +165,7 @@ def test_what_astra_sim_reads_beside_the_traces(out):
     assert {file.stat().st_mode & 0o777 for file in folder.glob("*.et")} == {0o644}
 
 
+@pytest.mark.slow
 def test_facts_say_the_verdict_of_every_collective(tmp_path):
     words = ["--arm", "torchxla", "--phase", "prefill", "--cell", "tpu", "--facts"]
     assert main([str(EXAMPLE), "--to", "chakra", "--out", str(tmp_path / "traces"), *words]) == 0

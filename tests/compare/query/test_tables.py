@@ -21,6 +21,7 @@ def test_every_table_of_a_run_has_the_columns_that_are_listed_in_their_types(tab
     assert types == {**CASE_COLUMNS, **TABLES[table].columns}
 
 
+@pytest.mark.slow
 def test_every_file_of_a_run_is_a_table_and_has_all_of_its_rows():
     for file in (EXAMPLE / "tables").glob("*.parquet"):
         assert file.stem in TABLES

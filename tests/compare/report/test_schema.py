@@ -138,6 +138,7 @@ def test_reports_keep_to_it(report: JsonObject, failed_report: JsonObject) -> No
     VALIDATOR.validate(failed_report)
 
 
+@pytest.mark.slow
 def test_what_the_judge_makes_keeps_to_it_and_can_be_drawn(judged: JsonObject, tmp_path: Path) -> None:
     VALIDATOR.validate(judged)
     draw(judged, tmp_path)

@@ -185,6 +185,7 @@ def test_a_sweep_in_which_nothing_was_judged_can_be_drawn(sweep: Sweep, tmp_path
     assert "out of memory" in (tmp_path / "sweep.html").read_text()
 
 
+@pytest.mark.slow
 def test_the_same_sweep_gives_the_same_bytes(sweep: Sweep) -> None:
     first, other = draw_ratios(sweep), draw_ratios(sweep)
     assert (first.png, first.svg) == (other.png, other.svg)

@@ -28,7 +28,7 @@ def placed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     files = [out / f"{number}.json" for number in range(len(cases))]
     for file, case in zip(files, cases, strict=True):
         file.write_text(case.to_json())
-    lines = script("actual.py", *map(str, files)).splitlines()
+    lines = script("actual.py", out, *files).splitlines()
     return {case.to_json(): json.loads(line) for case, line in zip(cases, lines, strict=True)}
 
 

@@ -20,7 +20,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What came of each dtype and mesh, all in one process: PyTorch/XLA takes seconds to start."""
     out = tmp_path_factory.mktemp("pieces")
     folders = {dtype: str(write(out / dtype, CONFIG, state_of(CONFIG), dtype=dtype)) for dtype in DTYPES}
-    answer: dict[str, Any] = json.loads(script("pieces.py", json.dumps(folders), *MESHES))
+    answer: dict[str, Any] = json.loads(script("pieces.py", out, json.dumps(folders), *MESHES))
     return answer
 
 

@@ -11,9 +11,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def results() -> dict[str, Any]:
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """All of it from one process: PyTorch/XLA takes seconds to start."""
-    answer: dict[str, Any] = json.loads(script("verbs.py"))
+    answer: dict[str, Any] = json.loads(script("verbs.py", tmp_path_factory.mktemp("verbs")))
     return answer
 
 

@@ -51,10 +51,10 @@ except ValueError as error:
 
 
 @pytest.fixture
-def run(tmp_path):
-    """Run code, compiling what there is anew."""
+def run(shared_cache):
+    """Run code."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "TPU_"))}
-    return partial(_run, env=kept | {"WIREDIFF_CACHE": str(tmp_path)})
+    return partial(_run, env=kept | {"WIREDIFF_CACHE": str(shared_cache)})
 
 
 def _run(code, *arguments, env):

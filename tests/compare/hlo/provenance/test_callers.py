@@ -72,6 +72,7 @@ def sums(**options):
     return [row for row in collectives(lowered(), topology="v5e:2x4", **options) if row.kind == "all-reduce"]
 
 
+@pytest.mark.slow
 def test_a_compiled_program_tells_which_method_called_the_helper():
     rows = sums()
     assert len({row.source_line for row in rows}) == 1

@@ -71,6 +71,7 @@ def test_a_shifted_copy_gives_zero_everywhere(comms, computes, shift):
     assert nothing(timeline_diff(make_timeline(comms, computes), make_timeline(comms, computes, shift)))
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(TALKS, COMPUTES, st.tuples(SPAN, WORDS), st.booleans())
 def test_one_injected_collective_comes_out_as_exactly_that_one(comms, computes, injected, on_the_left):

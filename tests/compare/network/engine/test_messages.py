@@ -115,6 +115,7 @@ def test_two_all_reduces_on_the_same_links_take_the_sum_in_queues_too():
     assert times[1] == pytest.approx(times[0], rel=0.01)
 
 
+@pytest.mark.slow
 def test_an_exchange_on_4x4x4_takes_what_its_fullest_link_carries():
     """Each rank sends 1,000 bytes to each other: 48 messages over each link up (see test_play), 48,000 ns; in queues
     some links stand idle meanwhile."""

@@ -105,6 +105,7 @@ def test_words_can_be_read_in_either_scheme(browser: Any, place: Path, scheme: s
         assert contrast(ink, paper) >= 4.5, (words, ink, paper)
 
 
+@pytest.mark.slow
 def test_256_devices_are_drawn(browser: Any, tmp_path: Path) -> None:
     report = make_report()
     report["mesh"] = make_mesh("dp16tp16")

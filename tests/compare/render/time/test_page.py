@@ -49,6 +49,7 @@ def test_the_part_begins_with_the_headline_of_each_arm_and_says_where_it_is_from
     assert "never the speed of a TPU" in text
 
 
+@pytest.mark.slow
 def test_what_is_neither_stands_in_the_table_of_all_times(report: Report) -> None:
     add_times(report)["phases"]["prefill"]["arms"]["torchxla"]["timing"]["per_step"]["step_ns"] += 3_000_000
     text = _text(page(report))

@@ -27,6 +27,7 @@ def traces(tmp_path_factory):
     return place
 
 
+@pytest.mark.slow
 def test_a_run_has_the_cycles_of_the_real_program():
     programs = answer(EXAMPLE, "--as", "astra-sim", "--cell", "tpu")["programs"]
     assert {each["program"]: (each["cycles"], each["exposed"]) for each in programs} == RAN
@@ -34,6 +35,7 @@ def test_a_run_has_the_cycles_of_the_real_program():
     assert all(each["ranks"] == [[each["cycles"], each["exposed"]]] * 8 for each in programs)
 
 
+@pytest.mark.slow
 def test_its_exports_have_the_same(traces):
     for folder in sorted(traces.iterdir()):
         if folder.is_dir():

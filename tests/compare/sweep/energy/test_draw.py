@@ -1,5 +1,6 @@
 """Figures, table and page of a sweep's energy."""
 
+import copy
 import json
 import re
 from dataclasses import replace
@@ -21,9 +22,25 @@ from tests.compare.sweep.energy.test_measure import make_sweep
 pytestmark = pytest.mark.slow
 
 
-def make_lines(folder):
-    """Those of the documentation's run, the same with 8 microbatches, and a program with other compiler options."""
-    sweep = add_energy(make_sweep(folder), folder)
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sweep")
+    return add_energy(make_sweep(folder), folder)
+
+
+@pytest.fixture
+def sweep(measured):
+    """Of the documentation's run, and of a case that does not fit."""
+    return copy.deepcopy(measured)
+
+
+@pytest.fixture
+def wide(sweep):
+    return widened(sweep)
+
+
+def widened(sweep):
+    """The same, with 8 microbatches, and a program with other compiler options."""
     row, refused = sweep["results"]
     other = {**row, "microbatches": 8}
     phases = {
@@ -48,9 +65,13 @@ def make_lines(folder):
     return {**sweep, "results": [{**row, "phases": phases}, other, refused]}
 
 
-def test_every_figure_that_has_something_to_show_is_drawn_the_same_twice(tmp_path):
-    lines = energy_lines(make_lines(tmp_path))
-    pictures, again = draw_energy(lines), draw_energy(lines)
+@pytest.fixture(scope="module")
+def pictures(measured):
+    return draw_energy(energy_lines(widened(copy.deepcopy(measured))))
+
+
+def test_every_figure_that_has_something_to_show_is_drawn_the_same_twice(wide, pictures):
+    again = draw_energy(energy_lines(wide))
     assert [picture.name for picture in pictures] == [
         f"energy-{what}-llama-3.1-8b-{phase}"
         for phase in ("prefill", "decode")
@@ -66,22 +87,21 @@ def test_every_figure_that_has_something_to_show_is_drawn_the_same_twice(tmp_pat
     assert {"Modelled, not measured" in svg for svg in by_name.values()} == {True}
 
 
-def test_a_marker_at_the_edge_of_its_panel_is_whole(tmp_path):
+def test_a_marker_at_the_edge_of_its_panel_is_whole(pictures):
     """Matplotlib cuts what it draws at a panel's sides, if not told otherwise: no marker has a clip."""
-    (layouts, *_) = draw_energy(energy_lines(make_lines(tmp_path)))
+    (layouts, *_) = pictures
     marks = re.findall(r'<g(?: clip-path="[^"]*")?>\s*<use [^>]*style="fill: #(?:147a70|b8442c)', layouts.svg.decode())
     assert marks
     assert not [mark for mark in marks if "clip-path" in mark]
 
 
-def test_options_that_leave_the_program_say_so_and_are_no_bar_of_their_own(tmp_path):
-    sweep = make_lines(tmp_path)
-    for phase in sweep["results"][0]["phases"].values():
+def test_options_that_leave_the_program_say_so_and_are_no_bar_of_their_own(wide, tmp_path):
+    for phase in wide["results"][0]["phases"].values():
         for program in phase["programs"]:
             if program["arm"] == "torchxla" and program["cell"] == "tpu+xla-async-off":
                 program["same_program"] = True
-    check_sweep(json.loads(json.dumps(sweep)))
-    lines = energy_lines(sweep)
+    check_sweep(json.loads(json.dumps(wide)))
+    lines = energy_lines(wide)
     by_name = {picture.name: picture.svg.decode() for picture in draw_energy(lines)}
     options, kernels = (by_name[f"energy-{what}-llama-3.1-8b-decode"] for what in ("options", "kernels"))
     assert options.count(">the same program<") == 2  # time and energy
@@ -94,18 +114,17 @@ def test_options_that_leave_the_program_say_so_and_are_no_bar_of_their_own(tmp_p
     text = " ".join(out.export_text().split())
     assert "TorchXLA, async-off (the same program)" in text
     assert ", JAX, async-off (the same program)" not in text
-    draw(sweep, tmp_path)
+    draw(wide, tmp_path)
     table = pd.read_parquet(tmp_path / "sweep.parquet").set_index(["arm", "cell", "phase"])["same_program"]
     assert set(table[table.notna()].items()) == {
         (("torchxla", "tpu+xla-async-off", phase), True) for phase in ("prefill", "decode")
     }
 
 
-def test_one_to_64_microbatches_are_seven_ticks_with_ranges(tmp_path):
-    sweep = make_lines(tmp_path)
-    row = sweep["results"][1]
+def test_one_to_64_microbatches_are_seven_ticks_with_ranges(wide):
+    row = wide["results"][1]
     rows = [{**row, "microbatches": 2**power} for power in range(7)]
-    by_name = {picture.name: picture.svg.decode() for picture in draw_energy(energy_lines({**sweep, "results": rows}))}
+    by_name = {picture.name: picture.svg.decode() for picture in draw_energy(energy_lines({**wide, "results": rows}))}
     svg = by_name["energy-microbatches-llama-3.1-8b-decode"]
     for number in (1, 2, 4, 8, 16, 32, 64):
         assert svg.count(f">{number}<") >= 4  # a tick in each panel
@@ -115,15 +134,15 @@ def test_one_to_64_microbatches_are_seven_ticks_with_ranges(tmp_path):
 
 
 @pytest.mark.parametrize(("step_ns", "has_peak"), [(0.9e6, False), (1.9e6, False), (2e6, True)])
-def test_a_step_of_one_window_of_power_has_no_peak(tmp_path, step_ns, has_peak):
+def test_a_step_of_one_window_of_power_has_no_peak(wide, step_ns, has_peak):
     """A window is 1 ms: below two of them the step has one, whose mean is the step's."""
-    line = replace(energy_lines(make_lines(tmp_path))[2], step_ns=step_ns)
+    line = replace(energy_lines(wide)[2], step_ns=step_ns)
     assert (line.peak_w is not None) is has_peak
     assert (cells(line)[-2] == "–") is not has_peak
 
 
-def test_microbatches_without_a_peak_have_no_point_for_it(tmp_path):
-    line = energy_lines(make_lines(tmp_path))[2]
+def test_microbatches_without_a_peak_have_no_point_for_it(wide):
+    line = energy_lines(wide)[2]
     points = {}
     for step_ns in (1e6, 2e6):
         curve = [replace(line, step_ns=step_ns, microbatches=number) for number in (1, 2, 4)]
@@ -131,8 +150,7 @@ def test_microbatches_without_a_peak_have_no_point_for_it(tmp_path):
     assert points[2e6] - points[1e6] == 3
 
 
-def test_the_map_of_chips_has_the_bytes_that_each_sends_over_ici(tmp_path):
-    sweep = add_energy(make_sweep(tmp_path), tmp_path)
+def test_the_map_of_chips_has_the_bytes_that_each_sends_over_ici(sweep):
     phases = sweep["results"][0]["phases"]
     chips = {
         (phase, program["arm"]): program["energy"]["chips"]
@@ -152,13 +170,13 @@ def test_the_map_of_chips_has_the_bytes_that_each_sends_over_ici(tmp_path):
     assert "energy-chips-llama-3.1-8b-decode" in {picture.name for picture in draw_energy(energy_lines(sweep))}
 
 
-def test_a_sweep_of_one_layout_has_no_curves_and_no_options(tmp_path):
-    lines = energy_lines(add_energy(make_sweep(tmp_path), tmp_path))
+def test_a_sweep_of_one_layout_has_no_curves_and_no_options(sweep):
+    lines = energy_lines(sweep)
     assert not [picture for picture in draw_energy(lines) if re.search("microbatches|options", picture.name)]
 
 
-def test_the_table_has_the_numbers_of_the_report_with_their_ranges(tmp_path):
-    lines = energy_lines(add_energy(make_sweep(tmp_path), tmp_path))
+def test_the_table_has_the_numbers_of_the_report_with_their_ranges(sweep):
+    lines = energy_lines(sweep)
     out = Console(width=100, record=True, file=StringIO())
     print_energy(lines, out=out)
     text = out.export_text()
@@ -169,8 +187,8 @@ def test_the_table_has_the_numbers_of_the_report_with_their_ranges(tmp_path):
     assert cells(lines[-1]) == ()
 
 
-def test_the_page_has_the_figures_and_says_what_does_not_fit(tmp_path):
-    draw(add_energy(make_sweep(tmp_path), tmp_path), tmp_path)
+def test_the_page_has_the_figures_and_says_what_does_not_fit(sweep, tmp_path):
+    draw(sweep, tmp_path)
     html = (tmp_path / "sweep.html").read_text()
     assert html.count('<figure class="picture">') == 1 + 2 * 3
     assert "does not fit the memory" in html
@@ -178,8 +196,8 @@ def test_the_page_has_the_figures_and_says_what_does_not_fit(tmp_path):
     assert (tmp_path / "energy-chips-llama-3.1-8b-prefill.svg").is_file()
 
 
-def test_a_narrow_terminal_gets_lines(tmp_path):
-    lines = energy_lines(add_energy(make_sweep(tmp_path), tmp_path))
+def test_a_narrow_terminal_gets_lines(sweep):
+    lines = energy_lines(sweep)
     out = Console(width=60, record=True, file=StringIO())
     print_energy(lines, out=out)
     text = out.export_text()
