@@ -59,6 +59,6 @@ def make_run(
         from compare.remedy.page import sections
         from compare.render.report.draw import judge_and_draw
 
-        report = judge_and_draw(read_run(scratch), scratch, sections=sections(scratch))
+        report = judge_and_draw(read_run(scratch), scratch, sections=sections(scratch), no_cache=no_cache)
         target, note = run_folder.put_in_place(scratch, target, judged=is_judged(report))
     return report, target, list(note)

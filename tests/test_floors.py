@@ -15,6 +15,7 @@ import pytest
 
 from compare.cli import front_door
 from compare.gallery import compile_lessons
+from compare.render.report import kept_pictures
 from compare.run import tasks
 from tests.conftest import LONGEST
 from tests.places import ROOT
@@ -510,6 +511,7 @@ KEYS = {
     "compare.compile.workers.compile_any": tasks.COMPILER_SOURCES,
     "compare.compile.workers.gspmd_to_shardy": tasks.REWRITER_SOURCES,
     "compare.compile.workers.compile_batch": compile_lessons.BATCH_SOURCES,
+    "compare.render.report.figure_process": kept_pictures.SOURCES,
     **{f"{arm}.{entry}": ("meshes", arm) for arm in ARMS for entry in ("lower", "patterns.__main__")},
 }
 """Worker -> the sources in the keys of what it makes."""

@@ -10,6 +10,7 @@ from compare.render.blocks import Section
 from compare.render.picture import Picture, save
 from compare.render.programs import num_devices
 from compare.render.report.figure_process import FigureProcess, Pictures
+from compare.render.report.kept_pictures import keep_pictures
 from compare.render.report.page import render_page
 from compare.render.report.show import PAGE
 from compare.render.time import perfetto
@@ -29,15 +30,21 @@ STRIPS_BYTES = 1_000_000
 
 
 def judge_and_draw(
-    run: Run, folder: Path, *, sections: Sequence[Section] = (), process: FigureProcess | None = None
+    run: Run,
+    folder: Path,
+    *,
+    sections: Sequence[Section] = (),
+    process: FigureProcess | None = None,
+    no_cache: bool = False,
 ) -> Report:
     """Judge the programs of a run, build their timelines, and write report.json, report.html, figures/, tables/ and the
     trace into the folder, reproducible byte for byte.
 
     Each phase's figures are drawn while the next one's timelines are built.  sections: further sections, from slices.
-    process: draws the figures, and stays open; by default one of this run's own.
+    process: draws the figures, and stays open; by default one of this run's own.  no_cache: figures are drawn anew, and
+    not kept.
     """
-    with nullcontext(process) if process else FigureProcess() as drawing:
+    with nullcontext(process) if process else start_drawing(no_cache=no_cache) as drawing:
         judged = judge_run(run)
         report = judged.report()
         figures = _Figures(drawing, report)
@@ -50,6 +57,11 @@ def judge_and_draw(
             timelines |= times.by_key
         _write(report, folder, timelines=timelines, sections=sections, figures=figures)
     return report
+
+
+def start_drawing(*, no_cache: bool) -> FigureProcess:
+    """What draws figures, once: those of the same numbers are in the user's cache."""
+    return FigureProcess(None if no_cache else keep_pictures)
 
 
 def judge_and_save(run: Run, folder: Path) -> Report:

@@ -8,8 +8,9 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import zip_longest
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -26,16 +27,23 @@ from meshes.process.one_line import LOG, one_line
 Pictures = Future[list[Picture]]
 """`result()` raises `ViewError` where they could not be drawn."""
 
+Keep = Callable[[object, Callable[[], list[Picture]]], list[Picture]]
+"""(request, what draws it) -> its pictures, which may have been drawn before."""
+
 COMMAND = (sys.executable, "-m", "compare.render.report.figure_process")
 _FORK = get_context("fork")
 _BYTES, _TIMES = "bytes", "times"
 
 
 class FigureProcess:
-    """Draws figures in parallel with its caller, one request after another; it imports its libraries at start."""
+    """Draws figures in parallel with its caller, one request after another.
 
-    def __init__(self) -> None:
-        self._process = _start()
+    keep: may know the pictures of a request; else the process starts now, since it imports its libraries for a second.
+    """
+
+    def __init__(self, keep: Keep | None = None) -> None:
+        self._keep = keep
+        self._process = None if keep else _start()
         self._thread = ThreadPoolExecutor(1)
         self._is_open = True
 
@@ -47,9 +55,12 @@ class FigureProcess:
     ) -> None:
         """End the process; unfinished drawings are discarded."""
         self._is_open = False
-        self._process.kill()
+        if self._process:
+            self._process.kill()
         self._thread.shutdown()
-        self._process.communicate()
+        if self._process:
+            self._process.kill()
+            self._process.communicate()
 
     def draw_bytes(self, report: Report) -> Pictures:
         """Start drawing the figures of bytes: the verdicts, and the traffic between devices."""
@@ -62,6 +73,10 @@ class FigureProcess:
         return self._thread.submit(self._draw, (_TIMES, phases, num_devices, list(strips)), "the figures of time")
 
     def _draw(self, request: tuple[object, ...], what: str) -> list[Picture]:
+        draw = partial(self._draw_anew, request, what)
+        return self._keep(request, draw) if self._keep else draw()
+
+    def _draw_anew(self, request: tuple[object, ...], what: str) -> list[Picture]:
         """The pictures; a process that dies, not by an error of the drawing, is started once more."""
         try:
             return self._ask(request)
@@ -76,15 +91,18 @@ class FigureProcess:
             raise ViewError(f"{what} could not be drawn: {end.why}") from None
 
     def _ask(self, request: tuple[object, ...]) -> list[Picture]:
-        assert self._process.stdin
-        assert self._process.stdout
+        if not self._is_open:
+            raise _Ended((), 0)
+        process = self._process = self._process or _start()
+        assert process.stdin
+        assert process.stdout
         try:
-            pickle.dump(request, self._process.stdin)
-            self._process.stdin.flush()
-            pictures: list[Picture] = pickle.load(self._process.stdout)
+            pickle.dump(request, process.stdin)
+            process.stdin.flush()
+            pictures: list[Picture] = pickle.load(process.stdout)
         except (OSError, EOFError, pickle.UnpicklingError):
-            _, said = self._process.communicate()
-            raise _Ended(said.decode(errors="replace").strip().splitlines(), self._process.returncode) from None
+            _, said = process.communicate()
+            raise _Ended(said.decode(errors="replace").strip().splitlines(), process.returncode) from None
         return pictures
 
 
@@ -104,10 +122,13 @@ def _start() -> "subprocess.Popen[bytes]":
 
 def main() -> None:
     """Serve requests until the end of stdin."""
+    import matplotlib as mpl
+
     from compare.render import figures
     from compare.render.energy import figures as energy_figures
     from compare.render.time import figures as time_figures
 
+    mpl.rcdefaults()  # the same bytes whatever a user's matplotlibrc says
     while True:
         try:
             what, *request = pickle.load(sys.stdin.buffer)

@@ -68,17 +68,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     with ExitStack() as stack:
 
         @once
-        def start_drawing() -> "FigureProcess":
-            from compare.render.report.figure_process import FigureProcess
+        def start(no_cache: bool) -> "FigureProcess":
+            from compare.render.report.draw import start_drawing
 
-            return stack.enter_context(FigureProcess())
+            return stack.enter_context(start_drawing(no_cache=no_cache))
 
         for line in sys.stdin:
-            _run(Path(json.loads(line)), start_drawing)
+            _run(Path(json.loads(line)), start)
     return 0
 
 
-def _run(out: Path, start_drawing: "Callable[[], FigureProcess]") -> None:
+def _run(out: Path, start_drawing: "Callable[[bool], FigureProcess]") -> None:
     """Lower, compile, read, judge, draw: one process, started when it is first needed, draws the figures of all."""
     from compare.render.report.draw import judge_and_draw, judge_and_save
 
@@ -103,7 +103,10 @@ def _run(out: Path, start_drawing: "Callable[[], FigureProcess]") -> None:
     run_folder.carry_measured(Path(words["before"]), run)
     _say("judge and draw")
     taken = read_run(run)
-    report = judge_and_draw(taken, run, process=start_drawing()) if words["pages"] else judge_and_save(taken, run)
+    if words["pages"]:
+        report = judge_and_draw(taken, run, process=start_drawing(words["no_cache"]))
+    else:
+        report = judge_and_save(taken, run)
     result = CaseResult(judged=is_judged(report), complete=is_complete(report, may_refuse=words["witnesses"]))
     atomic_files.write_text(out / MADE, json.dumps(result))
     _say(DONE)
