@@ -7,11 +7,17 @@ import pytest
 from compare.render.report.draw import judge_and_draw, judge_and_save
 from compare.render.report.figure_process import FigureProcess
 from compare.run.folder.load_run import read_run
-from tests.places import ROOT
+from tests.places import copy_example
 
 pytestmark = pytest.mark.slow
 
-RUN = ROOT / "docs/example-run"
+PROGRAMS = ("jax/decode/tpu", "torchxla/decode/tpu")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The default decode programs of the README's run."""
+    return copy_example(tmp_path_factory.mktemp("example") / "run", *PROGRAMS, phases=["decode"])
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -19,14 +25,16 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def drawn(run: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     folder = tmp_path_factory.mktemp("drawn")
-    judge_and_draw(read_run(RUN), folder)
+    judge_and_draw(read_run(run), folder)
     return files(folder)
 
 
-def test_without_a_page_the_report_and_the_tables_are_the_same(drawn: dict[str, bytes], tmp_path: Path) -> None:
-    judge_and_save(read_run(RUN), tmp_path)
+def test_without_a_page_the_report_and_the_tables_are_the_same(
+    run: Path, drawn: dict[str, bytes], tmp_path: Path
+) -> None:
+    judge_and_save(read_run(run), tmp_path)
     saved = files(tmp_path)
     assert {"report.json", "tables/events.parquet"} <= set(saved)
     assert saved.items() <= drawn.items()
@@ -37,9 +45,11 @@ def test_without_a_page_the_report_and_the_tables_are_the_same(drawn: dict[str, 
     }
 
 
-def test_a_process_that_has_drawn_another_run_draws_the_same(drawn: dict[str, bytes], tmp_path: Path) -> None:
+def test_a_process_that_has_drawn_another_run_draws_the_same(
+    run: Path, drawn: dict[str, bytes], tmp_path: Path
+) -> None:
     with FigureProcess() as process:
         for name in ("first", "second"):
             (tmp_path / name).mkdir()
-            judge_and_draw(read_run(RUN), tmp_path / name, process=process)
+            judge_and_draw(read_run(run), tmp_path / name, process=process)
     assert files(tmp_path / "second") == drawn

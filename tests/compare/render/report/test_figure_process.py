@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,10 @@ import pytest
 
 from compare.render import figures
 from compare.render.errors import ViewError
-from compare.render.picture import Picture, draw_all
-from compare.render.report import figure_process, kept_pictures
+from compare.render.picture import draw_all
+from compare.render.report import figure_process
 from compare.render.report.figure_process import FigureProcess
+from compare.render.report.kept_pictures import keep_pictures
 from compare.render.time.figures import list_drawings
 from compare.report.model.report import Report
 from compare.run.cache import VARIABLE
@@ -20,12 +20,6 @@ from tests.compare.render.from_json import timings_by_phase
 from tests.compare.render.timings import add_times
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
-    return tmp_path / "cache" / kept_pictures.KIND
 
 
 def test_a_second_process_draws_the_same_bytes_whatever_a_matplotlibrc_says(
@@ -42,44 +36,16 @@ def test_a_second_process_draws_the_same_bytes_whatever_a_matplotlibrc_says(
         assert of_times.result() == draw_all(list_drawings(phases, num_devices=8, strips=[]))
 
 
-def draw_kept(report: Report) -> tuple[list[Picture], bool]:
-    """Its figures of bytes, and whether a process drew them."""
-    with FigureProcess(kept_pictures.keep_pictures) as process:
-        return process.draw_bytes(report).result(), process._process is not None
-
-
-def test_what_was_drawn_is_not_drawn_again(report: dict[str, Any], cache: Path) -> None:
-    read = Report.from_json(report)
-    first, drew = draw_kept(read)
-    assert drew
-    assert draw_kept(Report.from_json(report)) == (first, False)
-    # A damaged one, and one of which a number is another.
-    (entry,) = cache.iterdir()
-    (entry / "0.svg").write_bytes(b"<svg/>")
-    assert draw_kept(read) == (first, True)
-    assert draw_kept(replace(read, sentence=f"{read.sentence} Again."))[1]
-
-
-@pytest.mark.parametrize(
-    ("name", "other"),
-    [("_sources", lambda: "another"), ("read_versions", lambda names: dict.fromkeys(names, "9.9"))],
-)
-def test_another_source_or_version_draws_anew(
-    report: dict[str, Any], monkeypatch: pytest.MonkeyPatch, name: str, other: object
-) -> None:
-    read = Report.from_json(report)
-    draw_kept(read)
-    monkeypatch.setattr(kept_pictures, name, other)
-    assert draw_kept(read)[1]
-
-
-def test_where_nothing_can_be_kept_all_is_drawn(
+def test_what_was_drawn_needs_no_process(
     report: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "file"))
-    read = Report.from_json(report)
-    assert draw_kept(read) == (draw_all(figures.list_drawings(read)), True)
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
+    drawn = []
+    for _ in range(2):
+        with FigureProcess(keep_pictures) as process:
+            drawn.append((process.draw_bytes(Report.from_json(report)).result(), process._process is not None))
+    assert drawn[0][0] == draw_all(figures.list_drawings(Report.from_json(report)))
+    assert drawn == [(drawn[0][0], True), (drawn[0][0], False)]
 
 
 def test_the_figures_of_bytes_need_no_times(report: dict[str, Any]) -> None:
