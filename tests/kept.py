@@ -40,6 +40,7 @@ DISTRIBUTIONS = (
 
 def describe(folder: Path, *sources: str, **words: object) -> None:
     """Write what fills the folder: the digest of these source files and folders, all versions, the environment."""
+    assert "torch_xla" not in sys.modules, "torch_xla is imported here, which changes the environment of what is kept"
     made_by = {
         "sources": sources_digest(*(ROOT / source for source in sources)),
         "versions": read_versions(DISTRIBUTIONS),
