@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from compare.cli import front_door
-from compare.gallery import compile_lessons
 from compare.render.report import kept_pictures
 from compare.run import tasks
 from tests.conftest import LONGEST
@@ -510,7 +509,7 @@ KEYS = {
     "compare.compile.workers.compile_request": tasks.COMPILER_SOURCES,
     "compare.compile.workers.compile_any": tasks.COMPILER_SOURCES,
     "compare.compile.workers.gspmd_to_shardy": tasks.REWRITER_SOURCES,
-    "compare.compile.workers.compile_batch": compile_lessons.BATCH_SOURCES,
+    "compare.compile.workers.compile_batch": tasks.REWRITER_SOURCES,
     "compare.render.report.figure_process": kept_pictures.SOURCES,
     **{f"{arm}.{entry}": ("meshes", arm) for arm in ARMS for entry in ("lower", "patterns.__main__")},
 }

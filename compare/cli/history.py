@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if is_saved(options.run):
         histories = query_saved(options.run, name=options.name)
     else:
-        from compare.report.build import DEFAULT_CELL
+        from compare.report.model.program import DEFAULT_CELL
         from compare.report.programs import list_failures
         from compare.run.folder.load_run import judge_run, read_run
 

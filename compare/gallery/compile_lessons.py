@@ -19,15 +19,6 @@ from compare.run.processes import Command, Pool, ProcessEnd
 from compare.run.scheduler import cores
 from meshes.process.documents import read_json
 
-BATCH_SOURCES = (
-    "compare/compile/compiler.py",
-    "compare/compile/errors.py",
-    "compare/compile/requests.py",
-    "compare/compile/workers",
-    "meshes/process",
-)
-"""Where the files are that the compile worker imports."""
-
 BATCH = 36
 """Programs per compile process: its start costs two seconds."""
 
@@ -260,7 +251,7 @@ def _versions(packages: tuple[str, ...]) -> dict[str, str]:
 
 @once
 def _compiler_sources() -> str:
-    return sources_digest(*(tasks.ROOT / source for source in BATCH_SOURCES))
+    return sources_digest(*(tasks.ROOT / source for source in tasks.REWRITER_SOURCES))
 
 
 def _made(job: _Job) -> LessonResult:

@@ -10,7 +10,7 @@ from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
 from compare.passes.lineage import Event, Track, add_origins, trace_archive
-from compare.report.build import DEFAULT_CELL
+from compare.report.model.program import DEFAULT_CELL
 from compare.report.programs import JudgedProgram
 from compare.run.errors import WorkError
 from compare.user_program.saved_program import read_saved

@@ -19,7 +19,8 @@ from compare.metrics.network.sent_bytes import SentBytes, bytes_sent_by
 from compare.profile.join.event_work import add_work
 from compare.profile.join.profile import read_profile
 from compare.profile.xplane.reader import profile_files
-from compare.report.build import DEFAULT_CELL, lay_out_mesh
+from compare.report.build import lay_out_mesh
+from compare.report.model.program import DEFAULT_CELL
 from compare.report.programs import UNREADABLE, JudgedProgram, judge_programs
 from compare.report.rows import collective_row
 from compare.run.folder.load_run import Run, read_run

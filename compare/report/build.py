@@ -16,15 +16,13 @@ from compare.report.model.codec import copy_fields
 from compare.report.model.contract import ServedRow
 from compare.report.model.findings import Control, ControlPhase
 from compare.report.model.mesh import Device, DeviceMesh
-from compare.report.model.program import ArmPrograms, Execution, ProgramReport
+from compare.report.model.program import DEFAULT_CELL, ArmPrograms, Execution, ProgramReport
 from compare.report.model.report import SCHEMA, ArmInfo, PhaseReport, Report
 from compare.report.plan import served_row
 from compare.report.programs import GOOD, JudgedProgram, ProgramResult
 from compare.report.rows import collective_row, origin_totals, served_rows, sum_totals
 from meshes.assignment import assign_chips
 from meshes.case import Case
-
-DEFAULT_CELL = "tpu"
 
 Programs = Mapping[str, ProgramReport]
 """Cell -> its program."""

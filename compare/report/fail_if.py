@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from compare.contract.row import JudgeError
-from compare.report.model.program import ProgramReport
+from compare.report.model.program import DEFAULT_CELL, ProgramReport
 from compare.report.model.report import Report
 
 TOTALS = (
@@ -39,7 +39,6 @@ _UNITS = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _WORDS = re.compile(
     r"\s*(?P<name>[^\s<>=!]+)\s*(?P<test>>=|<=|==|!=|>|<)\s*(?P<limit>[^\s<>=!]+?)\s*(?P<unit>[kMGT]?B)?\s*"
 )
-DEFAULT_CELL = "tpu"
 SHAPE = "write [arm.][phase.][cell.]total > number, like framework_induced>0 or torchxla.decode.induced > 1 MB"
 
 

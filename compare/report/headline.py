@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from compare.report.attribution import NEARLY_ALL
 from compare.report.controls import BY_HAND, describe_change
 from compare.report.grouping import group_by, sum_by
 from compare.report.model.codec import copy_fields
@@ -40,9 +41,6 @@ _VERBS = {
     "ragged-all-to-all": "reshuffles",
     "collective-broadcast": "broadcasts",
 }
-
-NEARLY_ALL = 0.95
-"""A control that removes this part of an excess explains it."""
 
 
 def headline_rows(

@@ -50,7 +50,14 @@ PREFIXES = ("JAX_", "XLA_", "LIBTPU_", "TPU_", "PJRT_", "PT_XLA_", "TORCH")
 UNCHANGING = {*QUIET, "TPU_LIBRARY_PATH"}
 """Environment variables with such a prefix that change no program."""
 
-REWRITER_SOURCES = ("compare/compile", "meshes/process")
+REWRITER_SOURCES = (
+    "compare/compile",
+    # What reads a sharding's tiles, for Shardy.
+    "compare/hlo/devices/tiles.py",
+    "compare/hlo/text/errors.py",
+    "meshes/devices/mesh_spec.py",
+    "meshes/process",
+)
 COMPILER_SOURCES = (
     "compare/compile",
     "compare/passes/archive.py",
@@ -59,6 +66,7 @@ COMPILER_SOURCES = (
     "compare/hlo/counts",
     "compare/hlo/dataflow",
     "compare/hlo/devices/groups.py",
+    "compare/hlo/devices/tiles.py",
     "compare/hlo/emission/megascale.py",
     "compare/hlo/proto",
     "compare/hlo/text",

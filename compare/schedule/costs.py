@@ -10,7 +10,7 @@ from math import prod
 
 from compare.hlo.text.instruction import Instruction
 from compare.schedule.hardware import Hardware
-from compare.schedule.work.arithmetic import ArithmeticCounts
+from compare.schedule.work.arithmetic import ArithmeticCounts, stated_flops
 from compare.schedule.work.memory import MemoryTraffic, copied_bytes, is_free
 
 MEMORY_BOUND = 1.25
@@ -20,8 +20,6 @@ _MATRIX_UNIT = "COST_MODEL_TYPE_CLASSIC"
 """Marks the estimates of matmuls, whose memory bandwidth is realistic."""
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _WINDOWS = re.compile(r'"iteration_bounds":\[((?:"\d+",?)+)\]')
-_FLOPS = re.compile(r'"cost_estimate":\{"flops":"?(\d+)')
-"""The cost estimate by a kernel's author."""
 _NO_ESTIMATE = 2**63 - 1
 """The compiler's value for a missing estimate, as for the SparseCore's work."""
 
@@ -67,8 +65,8 @@ class InstructionCosts:
         return cycles - between if between < cycles else cycles
 
     def _kernel_ns(self, item: Instruction) -> float:
-        match = _FLOPS.search(item.text) if item.opcode == "custom-call" else None
-        return int(match[1]) / self._hardware.flops_per_ns if match else 0.0
+        flops = stated_flops(item) if item.opcode == "custom-call" else None
+        return (flops or 0) / self._hardware.flops_per_ns
 
     def memory_ns(self, item: Instruction) -> float:
         """Time in the device's memory."""
@@ -86,7 +84,7 @@ class InstructionCosts:
 def is_unknown(item: Instruction) -> bool:
     """Whether it is a kernel without any cost estimate."""
     kernel = item.opcode == "custom-call" and not is_free(item)
-    return kernel and estimated_cycles(item) is None and not _FLOPS.search(item.text)
+    return kernel and estimated_cycles(item) is None and stated_flops(item) is None
 
 
 def estimated_cycles(item: Instruction) -> int | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compare.report.build import DEFAULT_CELL
+from compare.report.model.program import DEFAULT_CELL
 from compare.report.programs import JudgedProgram, judge_programs
 from compare.run.errors import WorkError
 from compare.run.folder.load_run import read_run

@@ -13,16 +13,15 @@ import io
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from math import prod
 from pathlib import Path
 
-import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
-from numpy.typing import NDArray
 
 from compare.compile.errors import NotOfferedError, RefusedError
 from compare.compile.workers.worker import Stages, read_request, serve, write
+from compare.hlo.devices.tiles import list_axes, read_tiles
+from compare.hlo.text.errors import HloError
 from meshes.process.documents import read_json
 from meshes.process.last_word import claim_stderr
 
@@ -31,10 +30,6 @@ MESH = "mesh"
 PIN, MANUAL = "Sharding", ("SPMDFullToShardShape", "SPMDShardToFullShape")
 OWN, THEIRS = "mhlo.sharding", "sdy.sharding"
 
-_TILES = re.compile(
-    r"\{devices=\[(?P<tiles>[\d,]+)\](?:(?P<listed>\d[\d,]*)|<=\[(?P<counted>[\d,]+)\](?:T\((?P<turned>[\d,]+)\))?)"
-    r"(?P<last> last_tile_dim_replicate)?\}"
-)
 _OPEN = re.compile(r"unspecified_dims=\[([\d,]*)\]")
 
 Split = tuple[tuple[str, ...], ...]
@@ -67,53 +62,18 @@ def parse_sharding(sharding: str, *, rank: int, axes: Mapping[str, int]) -> Spli
     """
     if sharding == "{replicated}":
         return ((),) * rank
-    match = _TILES.fullmatch(sharding)
-    if not match:
-        raise NotOfferedError(f"the sharding {sharding} has no form in Shardy; tiles and replicas have one")
-    ids = _device_ids(match)
-    tiles = ids.ndim - bool(match["last"])
-    if tiles != rank or sorted(ids.ravel().tolist()) != list(range(prod(axes.values()))):
-        raise NotOfferedError(f"the sharding {sharding} is not one of {rank} dims over {prod(axes.values())} devices")
-    places = dict(zip(axes, np.unravel_index(ids, tuple(axes.values())), strict=True))
-    split = tuple(_axes_along(dim, ids.shape[dim], places, axes) for dim in range(rank))
-    if None in split:
+    try:
+        if read_tiles(sharding) is None:
+            raise NotOfferedError(f"the sharding {sharding} has no form in Shardy; tiles and replicas have one")
+        split = list_axes(sharding, axes=axes)
+    except HloError as error:
+        raise NotOfferedError(str(error)) from None
+    if split is None or len(split) != rank:
         words = ",".join(f"{name}={size}" for name, size in axes.items())
-        raise NotOfferedError(f"the sharding {sharding} splits no whole axes of {words}; Shardy takes axes")
-    return tuple(names or () for names in split)
-
-
-def _axes_along(
-    dim: int, size: int, places: Mapping[str, NDArray[np.int64]], axes: Mapping[str, int]
-) -> tuple[str, ...] | None:
-    """The axes that change along one dim of the tiles, outermost first; None where they are not what numbers them."""
-    axes_of_dim = [name for name, at in places.items() if (np.diff(at, axis=dim) != 0).any()]
-    # The outermost changes least often.
-    axes_of_dim.sort(key=lambda name: int((np.diff(places[name], axis=dim) != 0).sum()))
-    if prod(axes[name] for name in axes_of_dim) != size:
-        return None
-    if not axes_of_dim:
-        return ()
-    numbers = np.ravel_multi_index([places[name] for name in axes_of_dim], [axes[name] for name in axes_of_dim])
-    dim_last = np.moveaxis(numbers, dim, -1)
-    return tuple(axes_of_dim) if np.array_equal(dim_last, np.broadcast_to(np.arange(size), dim_last.shape)) else None
-
-
-def _device_ids(match: re.Match[str]) -> NDArray[np.int64]:
-    """The devices at each tile."""
-    shape = _numbers(match["tiles"])
-    if match["listed"]:
-        ids = np.array(_numbers(match["listed"]))
-    else:
-        counted = _numbers(match["counted"])
-        ids = np.arange(prod(counted)).reshape(counted)
-        ids = ids.transpose(_numbers(match["turned"])) if match["turned"] else ids
-    if ids.size != prod(shape):
-        raise NotOfferedError(f"the sharding {match[0]} names {ids.size} devices for {prod(shape)} tiles")
-    return ids.reshape(shape)
-
-
-def _numbers(words: str) -> list[int]:
-    return [int(word) for word in words.split(",")]
+        raise NotOfferedError(
+            f"the sharding {sharding} of {rank} dims splits no whole axes of {words}; Shardy takes axes"
+        )
+    return split
 
 
 def _rewrite(operation: ir.Operation, axes: Mapping[str, int]) -> int:
@@ -137,7 +97,7 @@ def _pin(operation: ir.Operation, axes: Mapping[str, int]) -> None:
     said = ir.StringAttr(operation.attributes[OWN]).value
     config = operation.attributes.get("backend_config", None)
     open_dims = _OPEN.search(config.value) if isinstance(config, ir.StringAttr) else None
-    left_open = set(_numbers(open_dims[1])) if open_dims and open_dims[1] else set()
+    left_open = {int(dim) for dim in open_dims[1].split(",") if dim} if open_dims else set()
     sharding = _attribute(said, operation.results[0].type, axes, left_open=left_open)
     with operation.location:
         constraint = sdy.ShardingConstraintOp(operation.operands[0], sharding, ip=ir.InsertionPoint(operation))

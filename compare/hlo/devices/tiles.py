@@ -47,27 +47,41 @@ def spell_split(sharding: str, *, axes: Mapping[str, int]) -> str:
 
     axes: the mesh's, outermost first.
     """
+    split = list_axes(sharding, axes=axes)
+    return sharding if split is None else f"[{', '.join('·'.join(names) or '-' for names in split)}]"
+
+
+def list_axes(sharding: str, *, axes: Mapping[str, int]) -> tuple[tuple[str, ...], ...] | None:
+    """For each dim of a sharding by tiles the axes that split it, major first; `None` where no whole axes make it.
+
+    axes: the mesh's, outermost first, devices row-major.
+    """
     match = _TILED.fullmatch(sharding)
     sizes = _ints(match["tiles"])[: -1 if match["last"] else None] if match else ()
     tiles = read_tiles(sharding) if match else None
     if tiles is None or len(sizes) > MOST_DIMS or len(tiles) != math.prod(axes.values()):
-        return sharding
+        return None
     places = np.arange(len(tiles)).reshape(*axes.values())
     at = dict(zip(axes, np.unravel_index(places.ravel(), places.shape), strict=True))
-    dims = [_axes_of(index, size, at, axes) for index, size in zip(np.unravel_index(tiles, sizes), sizes, strict=True)]
-    return sharding if None in dims else f"[{', '.join(map(str, dims))}]"
+    split: list[tuple[str, ...]] = []
+    for index, size in zip(np.unravel_index(tiles, sizes), sizes, strict=True):
+        names = _axes_of(index, size, at, axes)
+        if names is None:
+            return None
+        split.append(names)
+    return tuple(split)
 
 
-def _axes_of(index: Ids, size: int, at: Mapping[str, Ids], axes: Mapping[str, int]) -> str | None:
-    """The axes, major first, that number the parts of a dim as `index` does; `-` where it is whole."""
+def _axes_of(index: Ids, size: int, at: Mapping[str, Ids], axes: Mapping[str, int]) -> tuple[str, ...] | None:
+    """The fewest axes, major first, that number the parts of a dim as `index` does."""
     if size == 1:
-        return "-"
+        return ()
     for count in range(1, len(axes) + 1):
         for order in itertools.permutations(axes, count):
             if math.prod(axes[axis] for axis in order) == size:
                 number = np.ravel_multi_index([at[axis] for axis in order], [axes[axis] for axis in order])
                 if np.array_equal(number, index):
-                    return "·".join(order)
+                    return order
     return None
 
 

@@ -10,6 +10,9 @@ from compare.report.model.energy import Amount, StepEnergy
 from compare.report.model.timing import Timing
 from meshes.case import Case
 
+DEFAULT_CELL = "tpu"
+"""The program as it is without any control."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassChange:

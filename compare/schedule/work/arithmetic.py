@@ -27,7 +27,7 @@ MOST_PLACES = 1 << 20
 """Of a convolution's window or result along one dim, the smaller of the two."""
 
 _CALLS = frozenset({"fusion", "call", "async-start"})
-_KERNEL_FLOPS = re.compile(r'"cost_estimate":\{"flops":"?(\d+)')
+_STATED_FLOPS = re.compile(r'"cost_estimate":\{"flops":"?(\d+)')
 _WINDOW = ("size", "stride", "lhs_dilate", "rhs_dilate")
 _NUMBER, _PAD = re.compile(r"0*[1-9]\d{0,9}"), re.compile(r"-?\d{1,10}_-?\d{1,10}")
 _LABELS = re.compile(r"([\w?]+)_([\w?]+)->([\w?]+)")
@@ -65,8 +65,7 @@ class ArithmeticCounts:
         if opcode in ELEMENTWISE:
             return Arithmetic(vector_ops=_elements(item.shape))
         if opcode == "custom-call":
-            stated = _KERNEL_FLOPS.search(item.text)
-            return Arithmetic(matrix_flops=int(stated[1])) if stated else _NOTHING
+            return Arithmetic(matrix_flops=stated_flops(item) or 0)
         return Arithmetic(vector_ops=self._applied(item))
 
     def _of_computation(self, computation: Computation) -> Arithmetic:
@@ -110,6 +109,12 @@ def _windowed(item: Instruction) -> int:
         windows *= 1 if holds_all else count
         places *= length if holds_all else size
     return windows * (places - 1)
+
+
+def stated_flops(kernel: Instruction) -> int | None:
+    """The cost estimate by a kernel's author, or `None`."""
+    match = _STATED_FLOPS.search(kernel.text)
+    return int(match[1]) if match else None
 
 
 def multiply_adds(item: Instruction) -> int:

@@ -72,9 +72,11 @@ def test_the_tiles_of_a_sharding_are_said_as_axes(sharding, split):
         ("{devices=[1,1,2,4]<=[4,2]T(1,0) last_tile_dim_replicate}", "splits no whole axes of dp=1,pp=2"),
         # along the dim the last shard comes first
         ("{devices=[1,1,8]7,6,5,4,3,2,1,0}", "splits no whole axes"),
-        ("{devices=[1,1,4]0,1,2,3}", "is not one of 3 dims over 8 devices"),
-        ("{devices=[2,2,1]0,1,2,3,4,5,6,7}", "names 8 devices for 4 tiles"),
+        ("{devices=[1,1,4]0,1,2,3}", "of 3 dims splits no whole axes of dp=1,pp=2"),
+        ("{devices=[2,2,1]0,1,2,3,4,5,6,7}", "has sizes whose product is not the number of ids"),
         ("{maximal device=0}", "tiles and replicas have one"),
+        # Two dims, as the array has not.
+        ("{devices=[2,4]<=[8]}", "of 3 dims splits no whole axes"),
     ],
 )
 def test_what_axes_cannot_say_is_not_offered(sharding, says):
