@@ -115,7 +115,7 @@ SLICES = (
     "history",
     "query",
     "export",
-    "metric",
+    "ccl_bench_metrics",
     "simulate",
     "calibrate",
     "energy.speeds",
@@ -198,7 +198,7 @@ def test_a_room_imports_the_rooms_below_it_and_no_slice_another(room):
             assert not outside, f"{name} may not import {sorted(outside)}"
 
 
-SHIMS = ("compare.cli.", "compare.plan.", "compare.trace.", "compare.teach.")
+SHIMS = ("compare.cli.", "compare.metric.", "compare.plan.", "compare.trace.", "compare.teach.")
 
 
 def test_nobody_imports_a_command():

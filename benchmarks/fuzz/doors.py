@@ -14,9 +14,9 @@ from typing import Any
 
 from benchmarks.fuzz import mutate
 from benchmarks.fuzz.findings import Wrong
+from compare.ccl_bench_metrics.card import read_card
 from compare.cli import calibrate, cost, replay
 from compare.export.folder.write_folder import MARK, open_export
-from compare.metric.card import read_card
 from compare.query.engine import answer_question
 from compare.query.runs import read_runs
 from compare.run.cache import Cache

@@ -4,10 +4,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from compare.ccl_bench_metrics.catalog import METRICS, find_metric
+from compare.ccl_bench_metrics.errors import MetricError
 from compare.cli.options.axes_options import add_axes, axes_of
 from compare.cli.options.program_words import add_program_words
-from compare.metric.catalog import METRICS, find_metric
-from compare.metric.errors import MetricError
 from meshes.process.command_line import command_parser, print_json, whole_number
 
 ALL = "all"
@@ -37,9 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("give --trace DIR and --metric NAME, or --list")
     metrics = list(METRICS.values()) if options.metric == ALL else [find_metric(options.metric)]
     likely = {"ttft": "prefill", "tpot": "decode"}.get(metrics[0].name, "") if len(metrics) == 1 else ""
+    from compare.ccl_bench_metrics.subject import Request, read_subject
     from compare.hlo.proto.program import write_hlo_text
     from compare.hlo.text.files import read_file
-    from compare.metric.subject import Request, read_subject
     from compare.report.model.codec import copy_fields
 
     if not options.trace.exists():

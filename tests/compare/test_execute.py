@@ -10,10 +10,10 @@ import jsonschema
 import pytest
 import yaml
 
+from compare.ccl_bench_metrics.catalog import METRICS
+from compare.ccl_bench_metrics.errors import NotApplicable
+from compare.ccl_bench_metrics.subject import Request, read_subject
 from compare.cli.export import main as export
-from compare.metric.catalog import METRICS
-from compare.metric.errors import NotApplicable
-from compare.metric.subject import Request, read_subject
 from compare.report.schema import report_schema
 from tests.commands import run_here, run_process
 from tests.xla_flags import quick_environment

@@ -11,14 +11,14 @@ import pandas as pd
 import pytest
 import yaml
 
+from compare.ccl_bench_metrics.catalog import METRICS
+from compare.ccl_bench_metrics.errors import NotApplicable
+from compare.ccl_bench_metrics.subject import Request, read_subject
 from compare.cli.export import main
 from compare.export.ccl_bench import ccl_trace as trace
 from compare.export.ccl_bench import directory
 from compare.export.folder.exported_programs import select_programs
 from compare.export.folder.write_folder import MARK
-from compare.metric.catalog import METRICS
-from compare.metric.errors import NotApplicable
-from compare.metric.subject import Request, read_subject
 from compare.metrics.summary import trace_summary
 from compare.profile.join.profile import read_profile
 from compare.report.model.codec import encode

@@ -5,9 +5,9 @@ import shlex
 
 import pytest
 
-from compare.metric.catalog import METRICS
-from compare.metric.errors import NotApplicable
-from compare.metric.subject import Request, read_subject
+from compare.ccl_bench_metrics.catalog import METRICS
+from compare.ccl_bench_metrics.errors import NotApplicable
+from compare.ccl_bench_metrics.subject import Request, read_subject
 from tests.commands import run_process
 from tests.places import EXAMPLE, ROOT
 

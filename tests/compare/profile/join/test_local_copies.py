@@ -6,8 +6,8 @@ alone, slices as `async-start`.
 
 import pytest
 
-from compare.metric.subject import Subject
-from compare.metric.times import average_memory_bandwidth, memory_transfer_overhead
+from compare.ccl_bench_metrics.subject import Subject
+from compare.ccl_bench_metrics.times import average_memory_bandwidth, memory_transfer_overhead
 from compare.profile.join.local_copies import local_copy_of
 from tests.compare.timeline.build import trace_summary
 from tests.compare.timeline.scenes import AXES, FUSION, REDUCE, collective, comms, serialize, timeline

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from compare.ccl_bench_metrics.subject import Request, read_subject
+from compare.ccl_bench_metrics.traffic import scale_up_bw_utility
 from compare.cli.options.what_if_request import parse_what_if
 from compare.cli.simulate import main
-from compare.metric.subject import Request, read_subject
-from compare.metric.traffic import scale_up_bw_utility
 from compare.simulate.what_if.changed_machine import build_simulation
 from compare.simulate.what_if.framework import list_induced
 from compare.simulate.what_if.subjects import Outcome, load_subjects, simulate_subject

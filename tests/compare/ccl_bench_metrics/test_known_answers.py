@@ -7,9 +7,9 @@ import math
 
 import pytest
 
-from compare.metric.catalog import METRICS
-from compare.metric.errors import NotApplicable
-from compare.metric.subject import Request, read_subject
+from compare.ccl_bench_metrics.catalog import METRICS
+from compare.ccl_bench_metrics.errors import NotApplicable
+from compare.ccl_bench_metrics.subject import Request, read_subject
 from tests.compare.profile.chrome.traces import CARD, Trace, all_reduce, permute
 
 CHIPS = range(4)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from compare.metric.errors import NotApplicable
+from compare.ccl_bench_metrics.errors import NotApplicable
 
 Detail = float | int | str | None | Mapping[str, "Detail"] | list["Detail"]
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 
+from compare.ccl_bench_metrics.card import Card
+from compare.ccl_bench_metrics.errors import NotApplicable
+from compare.ccl_bench_metrics.subject import Subject
+from compare.ccl_bench_metrics.value import Detail, Value, applicable, in_seconds
 from compare.hlo.emission.hlo_category import category_of
-from compare.metric.card import Card
-from compare.metric.errors import NotApplicable
-from compare.metric.subject import Subject
-from compare.metric.value import Detail, Value, applicable, in_seconds
 from compare.metrics.devices import arrival_lags, per_device, stragglers
 from compare.metrics.pipeline import find_ticks, summarize_pipeline
 from compare.metrics.summary import summarize_tracks

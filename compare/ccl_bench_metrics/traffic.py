@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from compare.metric.errors import NotApplicable
-from compare.metric.subject import Subject, weighted_median
-from compare.metric.value import Detail, Value, applicable, in_seconds
+from compare.ccl_bench_metrics.errors import NotApplicable
+from compare.ccl_bench_metrics.subject import Subject, weighted_median
+from compare.ccl_bench_metrics.value import Detail, Value, applicable, in_seconds
 from compare.metrics.network.gaps import interval_rows, measure_gaps, quantiles
 from compare.schedule.hardware import Hardware
 from compare.schedule.schedule import model_step

@@ -8,11 +8,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from compare.metric.errors import MetricError, NotApplicable
+from compare.ccl_bench_metrics.errors import MetricError, NotApplicable
 
 if TYPE_CHECKING:
-    from compare.metric.subject import Subject
-    from compare.metric.value import Value
+    from compare.ccl_bench_metrics.subject import Subject
+    from compare.ccl_bench_metrics.value import Value
 
 
 NOT_APPLICABLE = -1
@@ -35,7 +35,7 @@ class Metric:
     def measure(self, subject: "Subject") -> "Value":
         """The value.  `NotApplicable` where the subject has none."""
         module, _, name = self.function.partition(".")
-        function = getattr(import_module(f"compare.metric.{module}"), name)
+        function = getattr(import_module(f"compare.ccl_bench_metrics.{module}"), name)
         value: Value = function(subject, kind=self.kind) if self.kind else function(subject)
         return value
 

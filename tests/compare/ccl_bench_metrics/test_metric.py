@@ -5,12 +5,12 @@ import re
 
 import pytest
 
+from compare.ccl_bench_metrics.catalog import METRICS
 from compare.cli.export import main as export
 from compare.cli.metric import main
-from compare.metric.catalog import METRICS
 from meshes.process.command_line import run_command
 from tests.commands import check_refusal, run_here
-from tests.compare.metric.test_known_answers import inference, two_axes
+from tests.compare.ccl_bench_metrics.test_known_answers import inference, two_axes
 from tests.compare.profile.chrome.traces import CARD, Trace
 from tests.places import EXAMPLE, ROOT, copy_example, example_report
 
@@ -141,7 +141,7 @@ def test_twice_the_rate_takes_off_half_of_what_the_bytes_take(capsys):
     """With T = rest + bytes/rate, T − T(2×) is twice T(2×) − T(4×)."""
     from dataclasses import replace
 
-    from compare.metric.subject import Request, read_subject
+    from compare.ccl_bench_metrics.subject import Request, read_subject
     from compare.schedule.hardware import Hardware
     from compare.schedule.schedule import model_step
 

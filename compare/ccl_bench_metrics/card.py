@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from compare.metric.errors import MetricError
+from compare.ccl_bench_metrics.errors import MetricError
 from compare.timeline.errors import TimingError
 from compare.timeline.yaml_document import YAML_BYTES, parse_yaml
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from compare.ccl_bench_metrics.card import Card, read_card
+from compare.ccl_bench_metrics.errors import MetricError, NotApplicable
 from compare.hlo.collective import Collective
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import Module
-from compare.metric.card import Card, read_card
-from compare.metric.errors import MetricError, NotApplicable
 from compare.metrics.network.sent_bytes import SentBytes, bytes_sent_by
 from compare.profile.join.event_work import add_work
 from compare.profile.join.profile import read_profile
