@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from compare.cli.history import main as history
+from compare.run.cache import make_key
 from tests.places import ROOT
 
 EXAMPLES = dict(
@@ -67,12 +68,14 @@ def _run(code, *arguments, env):
 
 
 @pytest.fixture
-def run_file(run, tmp_path):
-    """Run code from a file model.py, whose lines it names."""
+def run_file(run, shared_cache):
+    """Run code from a file model.py, whose lines it names; at the same path its programs are found in the cache again."""
 
     def run_code(code):
-        (tmp_path / "model.py").write_text(code)
-        return run(f"import runpy; runpy.run_path({str(tmp_path / 'model.py')!r})")
+        folder = shared_cache / "examples" / make_key(code)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "model.py").write_text(code)
+        return run(f"import runpy; runpy.run_path({str(folder / 'model.py')!r})")
 
     return run_code
 
