@@ -69,7 +69,7 @@ def _run(code, *arguments, env):
 
 @pytest.fixture
 def run_file(run, shared_cache):
-    """Run code from a file model.py, whose lines it names; at the same path its programs are found in the cache again."""
+    """Run code from a file model.py, whose lines it names; at the same path its programs are found again."""
 
     def run_code(code):
         folder = shared_cache / "examples" / make_key(code)
