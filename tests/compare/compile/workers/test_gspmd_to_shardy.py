@@ -58,6 +58,8 @@ OPTIONS = {
         ("{devices=[1,1,4,2]0,4,1,5,2,6,3,7 last_tile_dim_replicate}", ((), (), ("tp",))),
         ("{devices=[1,1,4,2]<=[2,4]T(1,0) last_tile_dim_replicate}", ((), (), ("tp",))),
         ("{devices=[1,2,1,4]<=[8] last_tile_dim_replicate}", ((), ("pp",), ())),
+        # the same devices hold each tile, whatever the order in which they are listed
+        ("{devices=[1,2,1,4]1,0,3,2,4,5,7,6 last_tile_dim_replicate}", ((), ("pp",), ())),
         ("{replicated}", ((), (), ())),
     ],
 )
