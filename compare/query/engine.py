@@ -130,9 +130,9 @@ def open_runs(
         connection.register_filesystem(readable)
         connection.execute(f"SET allowed_directories = {readable.prefixes}; SET enable_external_access = false")
         if isinstance(runs, SavedTables):
-            create_saved_views(connection, runs)
+            create_saved_views(connection, runs, sql)
         else:
-            create_views(connection, runs, files)
+            create_views(connection, runs, files, sql)
         connection.execute("SET lock_configuration = true; BEGIN TRANSACTION READ ONLY")
         yield connection
     except (duckdb.InvalidInputException, duckdb.IOException) as error:

@@ -12,7 +12,7 @@ from compare.query.errors import QueryError
 from compare.query.runs import CASE_COLUMNS, RUN_COLUMNS, RunFolder, read_runs
 from compare.query.sources import add_absent, identifier, null_columns, scan_file
 from compare.query.tables import TABLES
-from compare.query.views import selects
+from compare.query.views import selects_needed
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -69,8 +69,8 @@ def tables_to_save() -> list[str]:
     return [name for name in TABLES if name not in LEFT_OUT]
 
 
-def create_saved_views(connection: "DuckDBPyConnection", saved: SavedTables) -> None:
-    """A view for each saved table and each query that ships; a table that was not saved has no rows."""
+def create_saved_views(connection: "DuckDBPyConnection", saved: SavedTables, sql: str) -> None:
+    """A view for each saved table and each query that ships and is read; a table that was not saved has no rows."""
     files = saved.files()
     for name, path in files.items():
         known = RUN_COLUMNS if name == "runs" else {**CASE_COLUMNS, **TABLES[name].columns} if name in TABLES else {}
@@ -80,7 +80,7 @@ def create_saved_views(connection: "DuckDBPyConnection", saved: SavedTables) -> 
         if name not in files:
             nulls = null_columns({**CASE_COLUMNS, **TABLES[name].columns})
             connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT {nulls} WHERE false")
-    for name, select in selects().items():
+    for name, select in selects_needed({*files, *TABLES}, sql).items():
         if name not in TABLES:
             connection.execute(f"CREATE VIEW {identifier(name)} AS {select}")
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _REPORT = "report.json"
 
+_CATALOGS = ("information_schema", "duckdb_", "pg_", "pragma_", "sqlite_")
+"""What DuckDB's own lists of tables begin with."""
+
 Files = Mapping[str, Mapping[Path, RunFolder]]
 """By table the files that a query reads, and whose they are; none of a table that it does not mention."""
 
@@ -37,10 +40,7 @@ def files_to_read(runs: Sequence[RunFolder], sql: str) -> Files:
 def tables_read(names: Sequence[str], sql: str) -> set[str]:
     """Which of these tables a query reads, itself or through what is made of others; perhaps some more."""
     made = selects()
-    read = _mentioned([*names, *made], sql)
-    for name in reversed([*made]):  # what reads others comes after them
-        read |= _mentioned([*names, *made], made[name]) if name in read else set()
-    return read
+    return _read([*names, *made], made, sql)
 
 
 @cache
@@ -51,26 +51,48 @@ def selects() -> Mapping[str, str]:
     """
     made = {name: table.sql for name, table in TABLES.items() if isinstance(table, DerivedTable)}
     made |= {name: read_query(name) for name in list_queries()}
-    order = TopologicalSorter({name: _mentioned([*made], sql) - {name} for name, sql in made.items()})
+    order = TopologicalSorter({name: _mentioned(made, sql) - {name} for name, sql in made.items()})
     return {name: made[name] for name in order.static_order()}
 
 
-def create_views(connection: "DuckDBPyConnection", runs: Sequence[RunFolder], files: Files) -> None:
-    """A view for each table, and the table `runs`.  Raises DuckDB's own error where a file is damaged."""
+def selects_needed(tables: Collection[str], sql: str) -> Mapping[str, str]:
+    """Of what is made of these tables, what the query reads: each view takes DuckDB milliseconds.
+
+    All of it where the query may list tables, or reads none that we know: DuckDB says then which name is like it.
+    """
+    made = selects()
+    read = _read({*tables, *made}, made, sql)
+    if not read or any(word in sql.lower() for word in _CATALOGS):
+        return made
+    return {name: select for name, select in made.items() if name in read}
+
+
+def create_views(connection: "DuckDBPyConnection", runs: Sequence[RunFolder], files: Files, sql: str) -> None:
+    """A view for each table that the query could read, and the table `runs`.
+
+    Raises DuckDB's own error where a file is damaged.
+    """
     values = [[run.facts[name] for run in runs] for name in RUN_COLUMNS]
     columns = ", ".join(f"unnest(?::{kind}[]) AS {identifier(name)}" for name, kind in RUN_COLUMNS.items())
     connection.execute(f"CREATE TABLE runs AS SELECT {columns}", values)
     connection.execute("CREATE SCHEMA internal")
     for name, own_files in files.items():
         connection.execute(f"CREATE VIEW {identifier(name)} AS {_select(connection, name, own_files)}")
-    for name, select in selects().items():
+    for name, select in selects_needed({*files, "runs"}, sql).items():
         table = TABLES.get(name)
         rows = f"({select}) AS own JOIN runs USING (run)"
         view = _with_case(table.columns, rows) if table else select
         connection.execute(f"CREATE VIEW {identifier(name)} AS {view}")
 
 
-def _mentioned(names: Sequence[str], sql: str) -> set[str]:
+def _read(names: Collection[str], made: Mapping[str, str], sql: str) -> set[str]:
+    read = _mentioned(names, sql)
+    for name in reversed([*made]):  # what reads others comes after them
+        read |= _mentioned(names, made[name]) if name in read else set()
+    return read
+
+
+def _mentioned(names: Collection[str], sql: str) -> set[str]:
     """Perhaps more than it reads: a word of a text is one too; but not of the line at its head that says what it is."""
     text = re.sub(r"\A(\s*--[^\n]*\n)+", "", sql)
     return {name for name in names if re.search(rf"(?<![\w-]){re.escape(name)}(?!\w|-\w)", text, re.IGNORECASE)}

@@ -1,7 +1,7 @@
 """The timeline: what each device did when, in one form for profiles and for the model."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -93,9 +93,11 @@ def add_overlap(given: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
     return events.assign(step=step, **derived)
 
 
-def plain_strings() -> AbstractContextManager[None]:
+@contextmanager
+def plain_strings() -> Iterator[None]:
     """While it lasts, pandas makes strings Python's own: Arrow's are a tenth of a small profile's time."""
-    return pd.option_context("mode.string_storage", "python")
+    with pd.option_context("mode.string_storage", "python"):
+        yield
 
 
 def has_role(events: pd.DataFrame, roles: Sequence[str]) -> NDArray[np.bool_]:

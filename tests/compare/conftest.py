@@ -9,11 +9,12 @@ import pytest
 
 from compare.passes.lineage import trace_archive
 from compare.run.cache import cache_folder
+from compare.timeline.timeline import plain_strings
 from tests.compare.render.browsers import start_browser
 from tests.compare.render.reports import make_report, make_report_without_torchxla
-from tests.compare.run.toy_framework import case, toy
+from tests.compare.run.toy_framework import case, made, made_once, toy
 
-__all__ = ["browser", "case", "failed_report", "report", "toy"]
+__all__ = ["browser", "case", "failed_report", "made", "made_once", "report", "toy"]
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -21,6 +22,16 @@ def one_lineage() -> Iterator[None]:
     """Dozens of tests judge the programs of the example run: equal bytes have one lineage, which none changes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("compare.report.programs.trace_archive", lru_cache(maxsize=64)(trace_archive))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def strings_of_a_command() -> Iterator[None]:
+    """As `python -m compare.trace` reads and a run is timed: a fifth of the time of small timelines is Arrow's strings.
+
+    tests/compare/metrics/test_section.py holds Arrow's against them.
+    """
+    with plain_strings():
         yield
 
 

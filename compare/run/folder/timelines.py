@@ -33,7 +33,7 @@ from compare.schedule.hardware import Hardware, times_calibrated_on
 from compare.schedule.schedule import model_step
 from compare.timeline.columns import WORK_COLUMNS
 from compare.timeline.errors import TimingError
-from compare.timeline.timeline import Timeline
+from compare.timeline.timeline import Timeline, plain_strings
 from compare.timeline.tracks.numbers import to_ratio
 from meshes.devices.chip import Chip
 from meshes.process.documents import read_json
@@ -58,6 +58,7 @@ class Timelines:
     """What the chips of its compiled programs are taken for; `None`: there are none."""
 
 
+@plain_strings()
 def build_timelines(programs: Sequence[JudgedProgram], *, folder: Path, chip: Path | None = None) -> Timelines:
     """The timelines of all readable programs.
 
@@ -130,6 +131,7 @@ def _read_measured(program: JudgedProgram, folder: Path) -> Timeline:
     return add_work(timeline, program.module, program.rows, program.case.plan if on_tpu else None)
 
 
+@plain_strings()
 def add_times(report: Report, programs: Sequence[JudgedProgram], times: Timelines) -> Report:
     """Adds to a report the times of its programs, or why they have none, and the time differences of each phase.
 

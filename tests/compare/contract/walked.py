@@ -6,6 +6,7 @@ are called is all that this shares with the contract.
 
 from collections import Counter
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from math import ceil
 
@@ -20,6 +21,7 @@ class Walk:
         self.sizes = [case.mesh.axes[axis] for axis in AXES]
         self.places = list(product(*map(range, self.sizes)))
         self.sent = Counter()
+        self.tokens, self.slots = cache(self.tokens), cache(self.slots)  # in each layer the same
         self.split_stream = case.plan.name.endswith("+sp")
         if case.phase == "decode" and len(self.tokens(self.places[0], 0)) % self.size("tp"):
             self.split_stream = False  # tp cannot share these sequences out

@@ -3,13 +3,16 @@
 import json
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 from compare.metrics import metrics_section as metrics
+from compare.profile.join.profile import read_profile
 from compare.report.model.codec import encode
 from compare.report.model.report import Report
+from compare.timeline.timeline import plain_strings
 from tests.compare.timeline.build import comm, compute, container, steps, timeline
-from tests.places import ROOT, example_report
+from tests.places import PROFILES, ROOT, example_report
 
 REPORT = Report.from_json(example_report())
 MESH = REPORT.mesh
@@ -66,6 +69,19 @@ def example():
 def test_it_has_these_fields_and_is_plain(example):
     assert set(example) == FIELDS
     assert json.loads(json.dumps(example, allow_nan=False)) == example
+
+
+@pytest.mark.parametrize("storage", ["pyarrow", "python"])
+def test_it_is_the_same_however_pandas_stores_strings(storage, example):
+    """A command has them as Python's own (`plain_strings`, as these tests); in a notebook they are Arrow's."""
+    with pd.option_context("mode.string_storage", storage):
+        made = step_of_the_example()
+        assert section(made, rows=ROWS, mesh=MESH, microbatches=4, link_bytes_per_s=45e9) == example
+        profile = read_profile([PROFILES / "jax.xplane.pb.gz"], axes={"dp": 2, "tp": 4})
+        assert made.events.columns.dtype.storage == profile.events.columns.dtype.storage == storage
+        read = section(profile)
+    with plain_strings():
+        assert section(read_profile([PROFILES / "jax.xplane.pb.gz"], axes={"dp": 2, "tp": 4})) == read
 
 
 def names(value):

@@ -8,11 +8,13 @@ from compare.query import query_runs
 from compare.query.named_queries import list_queries
 from compare.query.tables import TABLES
 from tests.commands import run_process
+from tests.compare.test_execute import CASE
 from tests.places import EXAMPLE
+from tests.xla_flags import quick_environment
 
 COMPILED = {
     "pipeline": ("--mesh", "pp2tp4@2xv5e:2x2", "--model", "tiny", "--seq", "128", "--phase", "decode"),
-    "profiles": ("--mesh", "pp2tp4", "--model", "tiny", "--seq", "128", "--phase", "decode", "--execute", "cpu"),
+    "profiles": (*CASE, "--execute", "cpu"),
     "experts": ("--mesh", "ep2tp4", "--model", "tiny-moe", "--seq", "128", "--phase", "prefill"),
 }
 
@@ -23,7 +25,8 @@ def run(request, tmp_path_factory, shared_cache):
         return EXAMPLE
     out = tmp_path_factory.mktemp(request.param)
     words = ("-m", "compare.run", *COMPILED[request.param], "--out", "runs")
-    run_process(*words, cwd=out, environment={"WIREDIFF_CACHE": str(shared_cache)}, check=True)
+    quick = quick_environment() if request.param == "profiles" else {}  # as the test whose programs these are
+    run_process(*words, cwd=out, environment={"WIREDIFF_CACHE": str(shared_cache), **quick}, check=True)
     (folder,) = (out / "runs").iterdir()
     return folder
 

@@ -8,8 +8,10 @@ import pytest
 from compare.query import query_runs
 from compare.query.engine import answer_question
 from compare.query.errors import QueryError
+from compare.query.named_queries import list_queries
 from compare.query.runs import CASE_COLUMNS, read_runs
 from compare.query.tables import TABLES, unit_of
+from compare.query.views import selects, selects_needed
 from tests.compare.query.run_folders import PROGRAM, write_run
 from tests.places import EXAMPLE, example_report
 
@@ -139,3 +141,15 @@ def test_a_damaged_report_is_one_line_that_names_the_file(tmp_path, text):
     assert str(run / "report.json") in str(error.value)
     assert REPORTS[text] in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_query_makes_what_it_reads_and_all_where_it_may_list_them_or_knows_none():
+    tables = {"runs", "totals", "collectives"}
+    assert list(selects_needed(tables, "select sum(wire_bytes) from totals")) == []
+    assert list(selects_needed(tables, 'from "volume-by-axis" join TOTALS using (run)')) == ["volume-by-axis"]
+    assert "step-draws" in selects_needed(tables, 'from "plan-holds"')  # which reads it
+    for sql in ("show tables", "from duckdb_views()", "select * from totals, information_schema.tables", "from volum"):
+        assert selects_needed(tables, sql) == selects()
+    assert {*list_queries()} < {name for (name,) in query_runs("show tables", EXAMPLE).fetchall()}
+    with pytest.raises(QueryError, match='Did you mean "volume-by-axis"'):
+        query_runs('select * from "volume-by-axs"', EXAMPLE)

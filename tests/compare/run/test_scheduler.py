@@ -57,47 +57,38 @@ def test_every_cell_is_lowered_and_compiled_once(toy, case, tmp_path):
     assert ("compile", "compile") in changes
 
 
-def test_a_second_run_starts_no_process(toy, case, tmp_path):
-    cache, events = Cache(tmp_path / "cache"), []
-    first = run(case, toy, cache)
-    before = count_lowered(tmp_path)
-    second = run(case, toy, cache, events=events)
-    assert count_lowered(tmp_path) == before
+def test_a_second_run_starts_no_process(toy, case, tmp_path, made):
+    events = []
+    second = run(case, toy, made, events=events)
+    assert count_lowered(tmp_path) == {}
     assert {event.stage for event in events} == {"cached"}
-    assert [o.compiled for o in first] == [o.compiled for o in second]
+    assert {o.compiled for o in second} == set((tmp_path / "cache/compiled").iterdir())
     assert {o.cached for o in second} == {("lower", "compile")}
 
 
-def test_a_changed_source_is_lowered_again_and_compiled_again_only_if_the_program_changed(toy, case, tmp_path):
-    cache = Cache(tmp_path / "cache")
-    run(case, toy, cache)
+def test_a_changed_source_is_lowered_again_and_compiled_again_only_if_the_program_changed(toy, case, tmp_path, made):
     source = tmp_path / "arms" / "toy_arm" / "lower.py"
     source.write_text(source.read_text() + "\n# a comment\n")
-    assert {o.cached for o in run(case, toy, cache)} == {("compile",)}
+    assert {o.cached for o in run(case, toy, made)} == {("compile",)}
     source.write_text(source.read_text().replace("512xbf16", "1024xbf16"))
-    assert {o.cached for o in run(case, toy, cache)} == {()}
+    assert {o.cached for o in run(case, toy, made)} == {()}
 
 
-def test_another_topology_is_compiled_again_but_not_lowered(toy, case, tmp_path):
-    cache = Cache(tmp_path / "cache")
-    run(case, toy, cache)
+def test_another_topology_is_compiled_again_but_not_lowered(toy, made):
     other = Case.read("tp8@v6e:2x4", model_name="tiny", attention="einsum", phases=("decode",))
-    assert {o.cached for o in run(other, toy, cache)} == {("lower",)}
+    assert {o.cached for o in run(other, toy, made)} == {("lower",)}
 
 
-def test_a_variable_that_can_change_a_program_is_part_of_its_key(toy, case, tmp_path, monkeypatch):
-    cache = Cache(tmp_path / "cache")
-    run(case, toy, cache)
+def test_a_variable_that_can_change_a_program_is_part_of_its_key(toy, case, monkeypatch, made):
     monkeypatch.setenv("JAX_ENABLE_X64", "1")
-    assert {o.cached for o in run(case, toy, cache)} == {()}
+    assert {o.cached for o in run(case, toy, made)} == {()}
 
 
-def test_a_damaged_entry_is_made_again(toy, case, tmp_path):
-    cache = Cache(tmp_path / "cache")
-    first = run(case, toy, cache)
+def test_a_damaged_entry_is_made_again(toy, case, made):
+    first = run(case, toy, made)
     os.truncate(first[0].compiled / "optimized.hlo.gz", 10)
     os.truncate(first[1].program / "program.mlirbc", 10)
-    second = run(case, toy, cache)
+    second = run(case, toy, made)
     assert [o.status for o in second] == ["ok", "ok"]
     assert [o.cached for o in second] == [("lower",), ("compile",)]
 

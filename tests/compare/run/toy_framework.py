@@ -1,11 +1,14 @@
 """A toy arm: a real folder with the worker protocol; libtpu compiles its programs, and its ways to fail are real."""
 
+import shutil
 import textwrap
 from pathlib import Path
 
 import pytest
 
+from compare.run import scheduler
 from compare.run.arms import Arm, Cell
+from compare.run.cache import Cache
 from meshes.case import Case
 from tests.places import PROFILES
 
@@ -109,3 +112,20 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Arm:
 def case() -> Case:
     """Decode on a v5e:2x4; asks for einsum itself, so that the arm's einsum cell is no other program."""
     return Case.read("tp8", model_name="tiny", attention="einsum", phases=("decode",))
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """By mesh a cache that has the toy's decode programs."""
+    return tmp_path_factory.mktemp("toy-programs")
+
+
+@pytest.fixture
+def made(toy: Arm, case: Case, tmp_path: Path, made_once: Path) -> Cache:
+    """A cache that has the programs of the case, as an earlier run left it: `tmp_path / "cache"`."""
+    kept = made_once / str(case.mesh)
+    if not kept.exists():
+        outcomes = scheduler.run_case(case, arms=[toy], cache=Cache(kept), notify=lambda event: None)
+        assert [outcome.status for outcome in outcomes] == ["ok"] * 2
+        (tmp_path / "log").unlink()
+    return Cache(Path(shutil.copytree(kept, tmp_path / "cache")))

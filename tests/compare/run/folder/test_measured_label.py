@@ -18,7 +18,7 @@ from compare.run.folder.timelines import add_times
 from compare.run.results import Event
 from meshes.case import Case
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("made")]  # what is measured is behind what is compiled
 
 pytest.importorskip("libtpu", reason="needs libtpu: pip install -e '.[jax]'")
 
