@@ -6,6 +6,7 @@ Everything is modelled: watts and joules carry their ranges.  Legible in grey: m
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -16,7 +17,7 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from compare.render.figures import COLOURS, INK, draw_legend, open_figure, save_figure
 from compare.render.palette import COMPUTE, IDLE, UNCLEAR, arm_style
-from compare.render.picture import Picture
+from compare.render.picture import Drawing, Picture
 from compare.sweep.energy.energy_lines import SAME, UNFIT, EnergyLine
 from compare.sweep.summary import CLASSES, ChipRow, EnergySummary
 from compare.timeline.arrays import Floats
@@ -59,22 +60,24 @@ PER_TOKEN = "J per token"
 _Number = Callable[[EnergyLine, EnergySummary], tuple[float, float, float] | None]
 
 
-def draw_energy(lines: Sequence[EnergyLine]) -> list[Picture]:
-    """All figures for which the sweep has lines, of each model and phase."""
-    pictures: list[Picture] = []
+def list_energy(lines: Sequence[EnergyLine]) -> dict[str, Drawing]:
+    """All figures for which the sweep has lines, of each model and phase, by name."""
+    drawings: dict[str, Drawing] = {}
     for model, phase in dict.fromkeys((line.model, line.phase) for line in lines if line.energy):
         chosen = [line for line in lines if line.model == model and line.phase in (phase, "")]
         default = [line for line in chosen if not line.option]
-        name = f"{model}-{phase}"
-        pictures.append(draw_layouts(default, name=f"energy-layouts-{name}", title=f"{model}, {phase}"))
+        shown = {"layouts": partial(draw_layouts, default)}
         if curves := _curves(default):
-            pictures.append(draw_microbatches(curves, name=f"energy-microbatches-{name}", title=f"{model}, {phase}"))
+            shown["microbatches"] = partial(draw_microbatches, curves)
         if any(line.option and line.energy for line in chosen):
-            pictures.append(draw_options(chosen, name=f"energy-options-{name}", title=f"{model}, {phase}"))
-        pictures.append(draw_kernels(chosen, name=f"energy-kernels-{name}", title=f"{model}, {phase}"))
+            shown["options"] = partial(draw_options, chosen)
+        shown["kernels"] = partial(draw_kernels, chosen)
         if any(line.energy and line.energy["chips"] for line in default):
-            pictures.append(draw_chips(default, name=f"energy-chips-{name}", title=f"{model}, {phase}"))
-    return pictures
+            shown["chips"] = partial(draw_chips, default)
+        for what, draw in shown.items():
+            name = f"energy-{what}-{model}-{phase}"
+            drawings[name] = partial(draw, name=name, title=f"{model}, {phase}")
+    return drawings
 
 
 def draw_layouts(lines: Sequence[EnergyLine], *, name: str, title: str) -> Picture:

@@ -8,14 +8,14 @@ from pathlib import Path
 import pandas as pd
 
 from compare.render.html import environment, read_static
-from compare.render.picture import Picture, inline_picture, save
+from compare.render.picture import Picture, draw_all, inline_picture, save
 from compare.render.report.show import PAGE as REPORT_PAGE
 from compare.render.table_columns import NUMBER, TEXT, TRUTH, WHOLE
 from compare.render.tables import Row, frame
 from compare.sweep.energy.energy_lines import energy_lines, has_energy
 from compare.sweep.energy.energy_table import HEADINGS, cells, print_energy, program_words
 from compare.sweep.energy.energy_table import NOTE as ENERGY_NOTE
-from compare.sweep.energy.sweep_figures import draw_energy
+from compare.sweep.energy.sweep_figures import list_energy
 from compare.sweep.render.figure import draw_ratios
 from compare.sweep.render.lines import case_lines, common_words, crosses_slices, footnotes, list_reasons
 from compare.sweep.render.print_sweep import NOTE, print_sweep
@@ -44,7 +44,8 @@ _SUMS = ("inherent", "inflated", "induced", "common", "framework_induced", "miss
 
 def draw(sweep: Sweep, folder: Path) -> Sweep:
     """Write sweep.json, .csv, .parquet, .png, .svg and .html, the same files from the same sweep; returns it."""
-    pictures = [draw_ratios(sweep), *(draw_energy(energy_lines(sweep)) if has_energy(sweep) else ())]
+    of_energy = list_energy(energy_lines(sweep)) if has_energy(sweep) else {}
+    pictures = [draw_ratios(sweep), *draw_all(of_energy.values())]
     table = programs(sweep)
     packed = BytesIO()
     table.to_parquet(packed, engine="pyarrow", compression="zstd", index=False)

@@ -155,10 +155,9 @@ def _round_down(value: float) -> float:
 
 def _circle(panel: Axes, up: Numbers, *, colour: str) -> None:
     """A step once round, clockwise from the top: how much of each part the network is up."""
-    angles = np.pi / 2 - np.linspace(0, 2 * np.pi, len(up), endpoint=False)
-    turn = -2 * np.pi / len(up)
-    panel.bar(angles, np.full(len(up), 0.45), width=turn, bottom=0.55, color="#eceef1", align="edge", rasterized=True)
-    panel.bar(angles, up * 0.45, width=turn, bottom=0.55, color=colour, align="edge", rasterized=True)
+    edges, inner = np.pi / 2 - np.linspace(0, 2 * np.pi, len(up) + 1), np.full(len(up), 0.55)
+    for height, paint in ((np.ones(len(up)), "#eceef1"), (up, colour)):  # one shape each: a bar for each part takes 5 s
+        panel.stairs(inner + 0.45 * height, edges, baseline=inner, fill=True, color=paint, rasterized=True)
     panel.set_ylim(0, 1)
     panel.axis("off")
 

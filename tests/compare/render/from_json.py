@@ -6,7 +6,7 @@ from typing import Any
 
 from compare.render import figures, programs, tables
 from compare.render import traffic as traffic_view
-from compare.render.picture import Picture, draw_all
+from compare.render.picture import Drawing, Picture, draw_all
 from compare.render.report import attribution, findings, origins, phase, step_walkthrough
 from compare.render.report import draw as draw_view
 from compare.render.report import page as page_view
@@ -60,11 +60,15 @@ def draw(report: object, folder: Path) -> None:
         draw_view._write(read, folder, timelines={}, sections=(), figures=figures)
 
 
-def time_pictures(report: object, *, strips: Sequence[timeline_strip.Strip]) -> list[Picture]:
+def time_drawings(report: object, *, strips: Sequence[timeline_strip.Strip]) -> list[Drawing]:
     """The figures of time, as `draw` asks for them."""
     read = Report.from_json(report)
     phases = timing_section.timings_by_phase(read)
-    return draw_all(time_figures.list_drawings(phases, num_devices=programs.num_devices(read), strips=strips))
+    return time_figures.list_drawings(phases, num_devices=programs.num_devices(read), strips=strips)
+
+
+def time_pictures(report: object, *, strips: Sequence[timeline_strip.Strip]) -> list[Picture]:
+    return draw_all(time_drawings(report, strips=strips))
 
 
 TABLES = {name: _reading(table) for name, table in tables.TABLES.items()}

@@ -6,31 +6,36 @@ from typing import Any
 import pytest
 
 from compare.render.figures import draw_matrices
-from compare.render.picture import save
+from compare.render.picture import Picture, save
 from tests.compare.render.from_json import pictures, programs_of, traffic
-from tests.compare.render.reports import row
+from tests.compare.render.reports import make_report, row
 
 pytestmark = pytest.mark.slow
 
 Report = dict[str, Any]
 
 
-def test_each_arm_has_its_traffic_and_the_phases_share_the_bars(report: Report) -> None:
-    assert [picture.name for picture in pictures(report)] == [
+@pytest.fixture(scope="module")
+def drawn() -> list[Picture]:
+    return pictures(make_report())
+
+
+def test_each_arm_has_its_traffic_and_the_phases_share_the_bars(drawn: list[Picture]) -> None:
+    assert [picture.name for picture in drawn] == [
         "verdicts",
         "traffic-prefill-jax",
         "traffic-prefill-torchxla",
     ]
 
 
-def test_a_figure_names_bytes_verdicts_and_programs(report: Report) -> None:
-    svg = pictures(report)[0].svg.decode()
+def test_a_figure_names_bytes_verdicts_and_programs(drawn: list[Picture]) -> None:
+    svg = drawn[0].svg.decode()
     for word in ("inherent", "inflated", "induced", "the plan needs", "TorchXLA", "tpu+einsum", "5.75 GB"):
         assert word in svg
 
 
-def test_a_figure_that_stands_alone_says_whose_bytes_they_are_and_that_they_are_counted(report: Report) -> None:
-    bars, matrix, other = (picture.svg.decode() for picture in pictures(report))
+def test_a_figure_that_stands_alone_says_whose_bytes_they_are_and_that_they_are_counted(drawn: list[Picture]) -> None:
+    bars, matrix, other = (picture.svg.decode() for picture in drawn)
     for svg in (bars, matrix, other):
         assert "counted in compiled programs, not measured" in svg
     assert "llama-3.1-8b on pp2tp4 (v5e:2x4)" in bars
@@ -38,21 +43,20 @@ def test_a_figure_that_stands_alone_says_whose_bytes_they_are_and_that_they_are_
     assert "one step of TorchXLA tpu" in other
 
 
-def test_the_same_report_gives_the_same_bytes(report: Report) -> None:
-    first, other = pictures(report), pictures(report)
-    assert [(a.png, a.svg) for a in first] == [(b.png, b.svg) for b in other]
+def test_the_same_report_gives_the_same_bytes(drawn: list[Picture]) -> None:
+    assert [(a.png, a.svg) for a in pictures(make_report())] == [(b.png, b.svg) for b in drawn]
 
 
-def test_both_forms_are_written(report: Report, tmp_path: Path) -> None:
-    save(pictures(report), tmp_path / "figures")
+def test_both_forms_are_written(drawn: list[Picture], tmp_path: Path) -> None:
+    save(drawn, tmp_path / "figures")
     assert (tmp_path / "figures" / "verdicts.png").read_bytes().startswith(b"\x89PNG")
     assert b"<svg" in (tmp_path / "figures" / "traffic-prefill-jax.svg").read_bytes()
 
 
 def test_a_failed_arm_has_an_empty_bar_and_no_traffic(failed_report: Report) -> None:
-    drawn = pictures(failed_report)
-    assert [item.name for item in drawn] == ["verdicts", "traffic-prefill-jax"]
-    assert "not installed" in drawn[0].svg.decode()
+    failed = pictures(failed_report)
+    assert [item.name for item in failed] == ["verdicts", "traffic-prefill-jax"]
+    assert "not installed" in failed[0].svg.decode()
 
 
 def test_256_devices_fit(report: Report) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from compare.render import figures
 from compare.render.errors import ViewError
-from compare.render.picture import draw_all
+from compare.render.picture import Picture, draw_all
 from compare.render.report import figure_process
 from compare.render.report.figure_process import FigureProcess
 from compare.render.report.kept_pictures import keep_pictures
@@ -17,13 +17,20 @@ from compare.render.time.figures import list_drawings
 from compare.report.model.report import Report
 from compare.run.cache import VARIABLE
 from tests.compare.render.from_json import timings_by_phase
+from tests.compare.render.reports import make_report
 from tests.compare.render.timings import add_times
 
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture(scope="module")
+def drawn_here() -> list[Picture]:
+    """The figures of bytes, by this process."""
+    return draw_all(figures.list_drawings(Report.from_json(make_report())))
+
+
 def test_a_second_process_draws_the_same_bytes_whatever_a_matplotlibrc_says(
-    report: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    report: dict[str, Any], drawn_here: list[Picture], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "matplotlibrc").write_text("axes.grid: True\nlines.linewidth: 5\n")
     monkeypatch.setenv("MATPLOTLIBRC", str(tmp_path / "matplotlibrc"))
@@ -31,27 +38,25 @@ def test_a_second_process_draws_the_same_bytes_whatever_a_matplotlibrc_says(
     phases, read = timings_by_phase(timed), Report.from_json(timed)
     with FigureProcess() as process:
         of_bytes, of_times = process.draw_bytes(read), process.draw_times(phases, num_devices=8, strips=[])
-        assert of_bytes.result() == draw_all(figures.list_drawings(read))
+        assert of_bytes.result() == drawn_here
         assert {result.name for result in of_times.result()} >= {"time-prefill-exposed", "time-prefill-network"}
         assert of_times.result() == draw_all(list_drawings(phases, num_devices=8, strips=[]))
 
 
 def test_what_was_drawn_needs_no_process(
-    report: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    report: dict[str, Any], drawn_here: list[Picture], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
     drawn = []
     for _ in range(2):
         with FigureProcess(keep_pictures) as process:
             drawn.append((process.draw_bytes(Report.from_json(report)).result(), process._process is not None))
-    assert drawn[0][0] == draw_all(figures.list_drawings(Report.from_json(report)))
-    assert drawn == [(drawn[0][0], True), (drawn[0][0], False)]
+    assert drawn == [(drawn_here, True), (drawn_here, False)]
 
 
-def test_the_figures_of_bytes_need_no_times(report: dict[str, Any]) -> None:
+def test_the_figures_of_bytes_need_no_times(report: dict[str, Any], drawn_here: list[Picture]) -> None:
     """So they can be drawn while the programs are timed."""
-    timed = Report.from_json(add_times(report))
-    assert draw_all(figures.list_drawings(timed)) == draw_all(figures.list_drawings(Report.from_json(report)))
+    assert draw_all(figures.list_drawings(Report.from_json(add_times(report)))) == drawn_here
 
 
 def test_times_that_cannot_be_drawn_are_one_line(report: dict[str, Any]) -> None:
@@ -61,14 +66,17 @@ def test_times_that_cannot_be_drawn_are_one_line(report: dict[str, Any]) -> None
 
 
 def test_one_that_dies_is_started_once_more(
-    report: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    report: dict[str, Any],
+    drawn_here: list[Picture],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     read = Report.from_json(report)
     with FigureProcess() as process:
         assert process._process
         process._process.kill()
         process._process.wait()
-        assert process.draw_bytes(read).result() == draw_all(figures.list_drawings(read))
+        assert process.draw_bytes(read).result() == drawn_here
     assert capsys.readouterr().err == "the process that draws died, and is started again: no reason was given\n"
     monkeypatch.setattr(
         figure_process, "COMMAND", (sys.executable, "-X", "faulthandler", "-c", "import os; os.abort()")

@@ -6,15 +6,15 @@ import re
 from dataclasses import replace
 from io import StringIO
 
-import pandas as pd
 import pytest
 from rich.console import Console
 
+from compare.render.picture import draw_all
 from compare.sweep.energy.energy_lines import energy_lines
 from compare.sweep.energy.energy_table import HEADINGS, cells, print_energy
 from compare.sweep.energy.measure import add_energy
-from compare.sweep.energy.sweep_figures import draw_energy, draw_microbatches
-from compare.sweep.render.draw import draw
+from compare.sweep.energy.sweep_figures import draw_microbatches, list_energy
+from compare.sweep.render.draw import draw, programs
 from compare.sweep.sweep_report import check_sweep
 from tests.compare.sweep.energy.test_kernels import example
 from tests.compare.sweep.energy.test_measure import make_sweep
@@ -67,11 +67,15 @@ def widened(sweep):
 
 @pytest.fixture(scope="module")
 def pictures(measured):
-    return draw_energy(energy_lines(widened(copy.deepcopy(measured))))
+    return draw_all(list_energy(energy_lines(widened(copy.deepcopy(measured)))).values())
+
+
+def svg(drawing):
+    return drawing().svg.decode()
 
 
 def test_every_figure_that_has_something_to_show_is_drawn_the_same_twice(wide, pictures):
-    again = draw_energy(energy_lines(wide))
+    again = draw_all(list_energy(energy_lines(wide)).values())
     assert [picture.name for picture in pictures] == [
         f"energy-{what}-llama-3.1-8b-{phase}"
         for phase in ("prefill", "decode")
@@ -95,15 +99,15 @@ def test_a_marker_at_the_edge_of_its_panel_is_whole(pictures):
     assert not [mark for mark in marks if "clip-path" in mark]
 
 
-def test_options_that_leave_the_program_say_so_and_are_no_bar_of_their_own(wide, tmp_path):
+def test_options_that_leave_the_program_say_so_and_are_no_bar_of_their_own(wide):
     for phase in wide["results"][0]["phases"].values():
         for program in phase["programs"]:
             if program["arm"] == "torchxla" and program["cell"] == "tpu+xla-async-off":
                 program["same_program"] = True
     check_sweep(json.loads(json.dumps(wide)))
     lines = energy_lines(wide)
-    by_name = {picture.name: picture.svg.decode() for picture in draw_energy(lines)}
-    options, kernels = (by_name[f"energy-{what}-llama-3.1-8b-decode"] for what in ("options", "kernels"))
+    drawings = list_energy(lines)
+    options, kernels = (svg(drawings[f"energy-{what}-llama-3.1-8b-decode"]) for what in ("options", "kernels"))
     assert options.count(">the same program<") == 2  # time and energy
     assert options.count(">2.000<") == 1  # of JAX, whose time is twice as long
     assert "JAX, async-off" in kernels
@@ -114,8 +118,7 @@ def test_options_that_leave_the_program_say_so_and_are_no_bar_of_their_own(wide,
     text = " ".join(out.export_text().split())
     assert "TorchXLA, async-off (the same program)" in text
     assert ", JAX, async-off (the same program)" not in text
-    draw(wide, tmp_path)
-    table = pd.read_parquet(tmp_path / "sweep.parquet").set_index(["arm", "cell", "phase"])["same_program"]
+    table = programs(wide).set_index(["arm", "cell", "phase"])["same_program"]
     assert set(table[table.notna()].items()) == {
         (("torchxla", "tpu+xla-async-off", phase), True) for phase in ("prefill", "decode")
     }
@@ -124,12 +127,11 @@ def test_options_that_leave_the_program_say_so_and_are_no_bar_of_their_own(wide,
 def test_one_to_64_microbatches_are_seven_ticks_with_ranges(wide):
     row = wide["results"][1]
     rows = [{**row, "microbatches": 2**power} for power in range(7)]
-    by_name = {picture.name: picture.svg.decode() for picture in draw_energy(energy_lines({**wide, "results": rows}))}
-    svg = by_name["energy-microbatches-llama-3.1-8b-decode"]
+    drawn = svg(list_energy(energy_lines({**wide, "results": rows}))["energy-microbatches-llama-3.1-8b-decode"])
     for number in (1, 2, 4, 8, 16, 32, 64):
-        assert svg.count(f">{number}<") >= 4  # a tick in each panel
-    exposed = svg[svg.index("exposed ÷ step") - 6000 :]
-    assert "bars are the ranges of the coefficients" in svg
+        assert drawn.count(f">{number}<") >= 4  # a tick in each panel
+    exposed = drawn[drawn.index("exposed ÷ step") - 6000 :]
+    assert "bars are the ranges of the coefficients" in drawn
     assert not re.search(r">\d+m<", exposed)
 
 
@@ -162,17 +164,16 @@ def test_the_map_of_chips_has_the_bytes_that_each_sends_over_ici(sweep):
     for (phase, arm), rows in chips.items():
         wire_bytes = report.phases[phase].arms[arm].default.totals.wire_bytes
         assert sum(chip["ici_bytes"] for chip in rows) == pytest.approx(8 * wire_bytes)
-    svg = {picture.name: picture.svg.decode() for picture in draw_energy(energy_lines(sweep))}
-    assert "ICI bytes of a step" in svg["energy-chips-llama-3.1-8b-decode"]
+    name = "energy-chips-llama-3.1-8b-decode"
+    assert "ICI bytes of a step" in svg(list_energy(energy_lines(sweep))[name])
     for rows in chips.values():  # as earlier versions wrote it
         for chip in rows:
             del chip["ici_bytes"]
-    assert "energy-chips-llama-3.1-8b-decode" in {picture.name for picture in draw_energy(energy_lines(sweep))}
+    assert list_energy(energy_lines(sweep))[name]().name == name
 
 
 def test_a_sweep_of_one_layout_has_no_curves_and_no_options(sweep):
-    lines = energy_lines(sweep)
-    assert not [picture for picture in draw_energy(lines) if re.search("microbatches|options", picture.name)]
+    assert not [name for name in list_energy(energy_lines(sweep)) if re.search("microbatches|options", name)]
 
 
 def test_the_table_has_the_numbers_of_the_report_with_their_ranges(sweep):
