@@ -1,9 +1,12 @@
 """Which devices are alike."""
 
+from itertools import combinations
+
 import numpy as np
+import pytest
 
 from compare.schedule.class_collectives import ClassCollective, CollectiveCost, relate_chips, relate_devices
-from compare.schedule.device_classes import group_devices
+from compare.schedule.device_classes import group_devices, number_rows
 from compare.schedule.links import SLOTS, Torus
 from meshes.devices.topology import Topology
 
@@ -83,3 +86,16 @@ def test_a_rendezvous_lists_each_kind_of_group_once():
         [0],
     )
     assert (class_collective.participants.tolist(), class_collective.groups_of.tolist()) == ([0, 1], [0, 0])
+
+
+@pytest.mark.parametrize("rows", [
+    np.array([[0.0, 1.5], [-0.0, 1.5], [1.5, 0.0], [0.0, 1.5]]),
+    np.array([[3], [-1], [3], [2]]),
+    np.array([7, 7, 9, 2**64 - 1], np.uint64),
+    np.arange(24.0).reshape(2, 12)[[0, 1, 1, 0]].T.copy().T,
+    np.zeros((3, 0)),
+])  # fmt: skip
+def test_rows_have_one_number_where_they_are_equal(rows):
+    numbers = number_rows(rows).tolist()
+    pairs = list(combinations(range(len(rows)), 2))
+    assert [numbers[a] == numbers[b] for a, b in pairs] == [bool((rows[a] == rows[b]).all()) for a, b in pairs]
