@@ -29,6 +29,7 @@ def make_run(
     out: Path,
     timeout_s: float = TIMEOUT_S,
     no_cache: bool = False,
+    pages: bool = True,
 ) -> tuple[Report, Path, list[str]]:
     """(the report, the run folder, notes).  The options are those of `compare.run`; progress goes to stderr.
 
@@ -57,8 +58,12 @@ def make_run(
             copy_chip(chip, scratch, case.topology.generation)
         run_folder.carry_measured(target, scratch)
         from compare.remedy.page import sections
-        from compare.render.report.draw import judge_and_draw
+        from compare.render.report.draw import judge_and_draw, judge_and_save
 
-        report = judge_and_draw(read_run(scratch), scratch, sections=sections(scratch), no_cache=no_cache)
+        run = read_run(scratch)
+        if pages:
+            report = judge_and_draw(run, scratch, sections=sections(scratch), no_cache=no_cache)
+        else:
+            report = judge_and_save(run, scratch)
         target, note = run_folder.put_in_place(scratch, target, judged=is_judged(report))
     return report, target, list(note)

@@ -34,6 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         out=options.out,
         timeout_s=options.timeout,
         no_cache=options.no_cache,
+        pages=not options.no_pages,
     )
     print_outcome(report, target, note=note, details=options.details, as_json=options.json)
     failed = fail_if.list_violations(report, conditions)

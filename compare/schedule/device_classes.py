@@ -110,7 +110,7 @@ def number_rows(rows: Column | Hashes) -> Ints:
     """One number for each row; equal rows have equal numbers."""
     if not rows.size:
         return np.zeros(len(rows), np.int64)
-    # By their bytes (a zero has one spelling): numpy's own rows take fifty times as long for a step's thousands of times.
+    # By their bytes (a zero has one spelling): numpy's rows take fifty times as long for a step's thousands of times.
     whole = np.ascontiguousarray(rows + 0)
     packed = whole.view(f"V{whole[0].nbytes}").reshape(-1)
     return np.asarray(np.unique(packed, return_inverse=True)[1], np.int64).reshape(-1)

@@ -33,12 +33,18 @@ def test_a_wrong_expression_is_one_line_before_anything_is_made(tmp_path, words,
 @pytest.mark.slow
 def test_what_trips_is_named_and_the_report_is_written_all_the_same(tmp_path):
     words = ("--arm", "jax", "--phase", "decode", "--controls", "none")
-    passed = run(*words, "--fail-if", "induced > 1 TB", "--fail-if", "wire_bytes < 1", scratch=tmp_path)
+    passed = run(*words, "--fail-if", "induced > 1 TB", "--fail-if", "wire_bytes < 1", "--no-pages", scratch=tmp_path)
     assert passed.returncode == 0, passed.stderr
+    numbers = Path(passed.stdout.splitlines()[-1])
+    assert numbers.name == "report.json"
+    written = {path.name for path in numbers.parent.iterdir()}
+    assert {"report.json", "tables", "jax"} <= written
+    assert not written & {"report.html", "figures", "timeline.perfetto.json.gz"}
     done = run(*words, "--fail-if", "induced > 1 TB", "--fail-if", "jax.decode.wire_bytes > 1", scratch=tmp_path)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith(
         "--fail-if 'jax.decode.wire_bytes > 1': wire_bytes of JAX decode tpu is "
     )
     assert "induced > 1 TB" not in done.stderr
-    assert Path(done.stdout.splitlines()[-1]).is_file()
+    assert Path(done.stdout.splitlines()[-1]) == numbers.with_name("report.html")
+    assert numbers.with_name("report.html").is_file()

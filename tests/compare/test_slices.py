@@ -19,6 +19,7 @@ pytestmark = pytest.mark.slow
 def done(tmp_path_factory, shared_cache):
     out = tmp_path_factory.mktemp("slices")
     words = ("--mesh", "pp2tp4@2xv5e:2x2", "--model", "tiny", "--seq", "128", "--phase", "decode", "--details")
+    words += ("--no-pages",)
     environment = {"WIREDIFF_CACHE": str(shared_cache)}
     return run_process("-m", "compare.run", *words, "--out", out / "runs", cwd=out, environment=environment)
 

@@ -56,6 +56,7 @@ def compile_decode(config: dict[str, object], folder: Path, *, witnesses: list[s
     done = run(
         sys.executable, "-m", "compare.run", "--mesh", "dp2tp4", "--phase", "decode", "--checkpoint", str(folder),
         "--seq", "256", "--witness", ",".join(witnesses), "--controls", controls, "--out", str(folder), "--json",
+        "--no-pages",
     )  # fmt: skip
     return Report.from_json(json.loads(done.stdout))
 

@@ -62,6 +62,9 @@ def _add_programs(group: argparse._ArgumentGroup) -> None:
     profiles = "a reduced model on JAX's CPU runtime, or the full one on TPUs"
     add("--execute", choices=PLATFORMS, help=f"also run both programs and read their profiles: {profiles}")
     add("--same-runtime", action="store_true", help=argparse.SUPPRESS)
+    add(
+        "--no-pages", action="store_true", help="numbers only: report.json and tables; compare.report FOLDER draws them"
+    )
     add("--no-passes", action="store_true", help="do not record which libtpu pass created each collective")
 
 

@@ -19,26 +19,35 @@ from meshes.process.command_line import print_json
 
 PAGE = "report.html"
 
-_MORE = "More here with --details (times, passes, attribution, controls), and on the page:"
+NUMBERS = "report.json"
+
+_DETAILS = "More here with --details (times, passes, attribution, controls)"
 
 
 def show_report(report: Report, folder: Path, *, details: bool, note: Sequence[str] = ()) -> None:
-    """Print the report, and notes on the run; the last line is the path of the page, unbroken."""
+    """Print the report, and notes on the run; the last line is the path of the page, or of the numbers, unbroken."""
     out = console()
     print_report(report, details=details, out=out)
     out.print()
     for line in note:
         out.print(wrap_prose(line, width=text_width(out), style="yellow"))
+    last = last_file(folder)
     if not details:
-        out.print(wrap_prose(_MORE, width=text_width(out), style="dim"))
-    print(folder / PAGE)
+        more = f"{_DETAILS}, and on the page:" if last.name == PAGE else f"{_DETAILS}; numbers:"
+        out.print(wrap_prose(more, width=text_width(out), style="dim"))
+    print(last)
+
+
+def last_file(folder: Path) -> Path:
+    """The page of a run, or its numbers where no page was asked for."""
+    return folder / (PAGE if (folder / PAGE).is_file() else NUMBERS)
 
 
 def print_outcome(report: Report, folder: Path, *, note: Sequence[str], details: bool, as_json: bool) -> None:
-    """What a command says of a run that is drawn; as JSON, notes and the page's path go to stderr."""
+    """What a command says of a run that was made; as JSON, notes and the path at the end go to stderr."""
     if as_json:
         print_json(report.to_json())
-        print(*note, folder / PAGE, sep="\n", file=sys.stderr)
+        print(*note, last_file(folder), sep="\n", file=sys.stderr)
     else:
         show_report(report, folder, details=details, note=note)
 

@@ -24,7 +24,7 @@ def run(request, tmp_path_factory, shared_cache):
     if request.param not in COMPILED:
         return EXAMPLE
     out = tmp_path_factory.mktemp(request.param)
-    words = ("-m", "compare.run", *COMPILED[request.param], "--out", "runs")
+    words = ("-m", "compare.run", *COMPILED[request.param], "--no-pages", "--out", "runs")
     quick = quick_environment() if request.param == "profiles" else {}  # as the test whose programs these are
     run_process(*words, cwd=out, environment={"WIREDIFF_CACHE": str(shared_cache), **quick}, check=True)
     (folder,) = (out / "runs").iterdir()
