@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.places import ROOT
+from tests.places import ROOT, copy_example
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +66,8 @@ def test_a_command_of_the_wheel_answers(words: str, says: str, site: Path) -> No
 
 
 def test_a_report_is_drawn_by_the_wheel(site: Path, tmp_path: Path) -> None:
-    page = call(site, "report", str(RUN), "--out", str(tmp_path / "again")).splitlines()[-1]
+    run = copy_example(tmp_path / "run", "jax/prefill/tpu", "torchxla/prefill/tpu", phases=["prefill"])
+    page = call(site, "report", str(run), "--out", str(tmp_path / "again")).splitlines()[-1]
     assert "TorchXLA moves 1.95" in Path(page).read_text(encoding="utf-8")
 
 

@@ -18,7 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     programs = read_programs(options)
     case = read_case(options)
     conditions = [fail_if.read_condition(text, arms=programs.arms, phases=case.phases) for text in options.fail_if]
-    from compare.render.report.show import print_outcome
+    from compare.render.report.show import NUMBERS, PAGE, print_outcome
     from compare.run.folder.load_run import is_complete
     from compare.whole_run import make_run
 
@@ -36,7 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         no_cache=options.no_cache,
         pages=not options.no_pages,
     )
-    print_outcome(report, target, note=note, details=options.details, as_json=options.json)
+    last = NUMBERS if options.no_pages else PAGE
+    print_outcome(report, target, note=note, details=options.details, as_json=options.json, last=last)
     failed = fail_if.list_violations(report, conditions)
     for line in failed:
         complain(line)

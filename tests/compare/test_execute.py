@@ -16,6 +16,7 @@ from compare.ccl_bench_metrics.subject import Request, read_subject
 from compare.cli.export import main as export
 from compare.report.schema import report_schema
 from tests.commands import run_here, run_process
+from tests.compare.query import test_named_report as queries
 from tests.xla_flags import quick_environment
 
 # Of the controls the one that a test looks at: each is one more program to lower, compile, judge and time.
@@ -162,3 +163,22 @@ def test_what_was_measured_goes_to_ccl_bench_and_back(folder, tmp_path, arm, cel
                 metric.measure(back)
         else:
             assert metric.measure(back).number == pytest.approx(expected, rel=1e-9), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "check",
+    [
+        queries.test_intervals_and_windows_are_those_of_the_report,
+        queries.test_the_matrix_and_messages_are_those_of_the_report,
+        queries.test_the_network_s_use_is_that_of_the_report,
+    ],
+    ids=lambda check: check.__name__,
+)
+def test_queries_that_ship_tell_what_was_measured(folder, report, check):
+    check(folder, report)
+
+
+@pytest.mark.slow
+def test_every_query_that_ships_answers_of_what_was_measured(folder):
+    queries.test_every_query_that_ships_says_what_it_answers_and_answers(folder)

@@ -24,32 +24,31 @@ NUMBERS = "report.json"
 _DETAILS = "More here with --details (times, passes, attribution, controls)"
 
 
-def show_report(report: Report, folder: Path, *, details: bool, note: Sequence[str] = ()) -> None:
+def show_report(report: Report, folder: Path, *, details: bool, note: Sequence[str] = (), last: str = PAGE) -> None:
     """Print the report, and notes on the run; the last line is the path of the page, or of the numbers, unbroken."""
     out = console()
     print_report(report, details=details, out=out)
     out.print()
     for line in note:
         out.print(wrap_prose(line, width=text_width(out), style="yellow"))
-    last = last_file(folder)
     if not details:
-        more = f"{_DETAILS}, and on the page:" if last.name == PAGE else f"{_DETAILS}; numbers:"
+        more = f"{_DETAILS}, and on the page:" if last == PAGE else f"{_DETAILS}; numbers:"
         out.print(wrap_prose(more, width=text_width(out), style="dim"))
-    print(last)
+    print(folder / last)
 
 
-def last_file(folder: Path) -> Path:
-    """The page of a run, or its numbers where no page was asked for."""
-    return folder / (PAGE if (folder / PAGE).is_file() else NUMBERS)
+def print_outcome(
+    report: Report, folder: Path, *, note: Sequence[str], details: bool, as_json: bool, last: str = PAGE
+) -> None:
+    """What a command says of a run that was made; as JSON, notes and the path at the end go to stderr.
 
-
-def print_outcome(report: Report, folder: Path, *, note: Sequence[str], details: bool, as_json: bool) -> None:
-    """What a command says of a run that was made; as JSON, notes and the path at the end go to stderr."""
+    last: the file that it ends with, `PAGE` or `NUMBERS`.
+    """
     if as_json:
         print_json(report.to_json())
-        print(*note, last_file(folder), sep="\n", file=sys.stderr)
+        print(*note, folder / last, sep="\n", file=sys.stderr)
     else:
-        show_report(report, folder, details=details, note=note)
+        show_report(report, folder, details=details, note=note, last=last)
 
 
 def print_report(report: Report, *, details: bool, out: Console) -> None:

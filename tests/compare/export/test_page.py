@@ -8,7 +8,7 @@ import pytest
 from compare.ccl_bench_metrics.catalog import METRICS
 from compare.ccl_bench_metrics.errors import NotApplicable
 from compare.ccl_bench_metrics.subject import Request, read_subject
-from tests.commands import run_process
+from tests.commands import run_here
 from tests.places import EXAMPLE, ROOT
 
 pytestmark = pytest.mark.slow
@@ -25,7 +25,9 @@ def printed(command, folder):
         word.replace("traces", str(folder / "traces"), 1) if word.startswith("traces") else word
         for word in shlex.split(command)
     ]
-    done = run_process(*words[1:], environment={"NO_COLOR": "1"}, check=True)
+    assert words[:2] == ["python", "-m"]
+    done = run_here(words[2].removeprefix("compare."), *words[3:], environment={"NO_COLOR": "1"})
+    assert done.returncode == 0, done.stderr
     return (done.stderr + done.stdout).replace(f"{folder}/", "")
 
 

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from compare.cli.query import main
+from compare.query.engine import _SETTINGS
 from compare.query.named_queries import list_queries
 from compare.query.tables import TABLES
 from meshes.process.command_line import run_to_status
@@ -215,6 +216,8 @@ def test_a_query_without_end_ends_in_one_line(query, monkeypatch):
         [],
         ["error: no whole answer within 1 s; --timeout SECONDS allows more"],
     )
+    assert query(EXAMPLE, "select current_setting('memory_limit') as most", "--csv")[1] == ["most", "4.0 GiB"]
+    monkeypatch.setitem(_SETTINGS, "memory_limit", "'256MiB'")  # which is full sooner
     status, _, (said,) = query(EXAMPLE, "select list(range) from range(10_000_000_000)")
     assert (status, said.partition(":")[0]) == (2, "error")
     assert "Out of Memory" in said

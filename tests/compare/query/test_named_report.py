@@ -1,4 +1,7 @@
-"""Each query that ships against report.json: on the example, and on runs that are compiled now."""
+"""Each query that ships against report.json: on the example, and on runs that are compiled now.
+
+Of a run that is measured, too, in tests/compare/test_execute.py.
+"""
 
 import json
 
@@ -8,13 +11,10 @@ from compare.query import query_runs
 from compare.query.named_queries import list_queries
 from compare.query.tables import TABLES
 from tests.commands import run_process
-from tests.compare.test_execute import CASE
 from tests.places import EXAMPLE
-from tests.xla_flags import quick_environment
 
 COMPILED = {
     "pipeline": ("--mesh", "pp2tp4@2xv5e:2x2", "--model", "tiny", "--seq", "128", "--phase", "decode"),
-    "profiles": (*CASE, "--execute", "cpu"),
     "experts": ("--mesh", "ep2tp4", "--model", "tiny-moe", "--seq", "128", "--phase", "prefill"),
 }
 
@@ -25,8 +25,7 @@ def run(request, tmp_path_factory, shared_cache):
         return EXAMPLE
     out = tmp_path_factory.mktemp(request.param)
     words = ("-m", "compare.run", *COMPILED[request.param], "--no-pages", "--out", "runs")
-    quick = quick_environment() if request.param == "profiles" else {}  # as the test whose programs these are
-    run_process(*words, cwd=out, environment={"WIREDIFF_CACHE": str(shared_cache), **quick}, check=True)
+    run_process(*words, cwd=out, environment={"WIREDIFF_CACHE": str(shared_cache)}, check=True)
     (folder,) = (out / "runs").iterdir()
     return folder
 
