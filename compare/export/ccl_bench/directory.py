@@ -33,7 +33,7 @@ def write(timed: SelectedProgram, folder: ExportFolder) -> str:
     file = f"{HOST}.trace.json"
     (place / f"{name}.yaml").write_text(write_card(timed, trace=file), encoding="utf-8")
     (place / file).write_bytes(trace)
-    (place / "gzip" / f"{file}.gz").write_bytes(gzip.compress(trace, mtime=0))
+    (place / "gzip" / f"{file}.gz").write_bytes(gzip.compress(trace, compresslevel=6, mtime=0))
     _write_program(timed, place / PROGRAM)
     return name
 
