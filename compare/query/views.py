@@ -37,10 +37,13 @@ def files_to_read(runs: Sequence[RunFolder], sql: str) -> Files:
     }
 
 
-def tables_read(names: Sequence[str], sql: str) -> set[str]:
+def tables_read(names: Collection[str], sql: str) -> set[str]:
     """Which of these tables a query reads, itself or through what is made of others; perhaps some more."""
     made = selects()
-    return _read([*names, *made], made, sql)
+    read = _mentioned([*names, *made], sql)
+    for name in reversed([*made]):  # what reads others comes after them
+        read |= _mentioned([*names, *made], made[name]) if name in read else set()
+    return read
 
 
 @cache
@@ -60,8 +63,7 @@ def selects_needed(tables: Collection[str], sql: str) -> Mapping[str, str]:
 
     All of it where the query may list tables, or reads none that we know: DuckDB says then which name is like it.
     """
-    made = selects()
-    read = _read({*tables, *made}, made, sql)
+    made, read = selects(), tables_read(tables, sql)
     if not read or any(word in sql.lower() for word in _CATALOGS):
         return made
     return {name: select for name, select in made.items() if name in read}
@@ -83,13 +85,6 @@ def create_views(connection: "DuckDBPyConnection", runs: Sequence[RunFolder], fi
         rows = f"({select}) AS own JOIN runs USING (run)"
         view = _with_case(table.columns, rows) if table else select
         connection.execute(f"CREATE VIEW {identifier(name)} AS {view}")
-
-
-def _read(names: Collection[str], made: Mapping[str, str], sql: str) -> set[str]:
-    read = _mentioned(names, sql)
-    for name in reversed([*made]):  # what reads others comes after them
-        read |= _mentioned(names, made[name]) if name in read else set()
-    return read
 
 
 def _mentioned(names: Collection[str], sql: str) -> set[str]:

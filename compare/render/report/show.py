@@ -32,7 +32,7 @@ def show_report(report: Report, folder: Path, *, details: bool, note: Sequence[s
     for line in note:
         out.print(wrap_prose(line, width=text_width(out), style="yellow"))
     if not details:
-        more = f"{_DETAILS}, and on the page:" if last == PAGE else f"{_DETAILS}; numbers:"
+        more = f"{_DETAILS}, and on the page:" if last == PAGE else f"{_DETAILS}; the numbers:"
         out.print(wrap_prose(more, width=text_width(out), style="dim"))
     print(folder / last)
 
