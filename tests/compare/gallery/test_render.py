@@ -19,7 +19,7 @@ from compare.gallery.render.lesson_figures import Tensor, draw_tensors, picture_
 from compare.gallery.render.page import STYLE, _scale, render_pages
 from compare.gallery.render.words import evidence, outcomes, reach, shorten_hlo
 from compare.hlo.collective import Collective
-from tests.compare.render.browsers import MARKS, open_page, resize
+from tests.compare.render.browsers import MARKS, open_page, resize, wait_for_page
 from tests.compare.render.report.test_browser import COLOURS, contrast
 from tests.compare.verdict.programs import collective
 from tests.places import GALLERY
@@ -362,7 +362,7 @@ class TestInABrowser:
         open_page(browser, GALLERY / "index.html", width=1200)
         browser.find_element(By.CSS_SELECTOR, ".cards a").click()
         for lesson in LESSONS[:3]:
-            assert browser.current_url.endswith(f"/{lesson.name}.html")
+            wait_for_page(browser, GALLERY / f"{lesson.name}.html")
             browser.find_element(By.CSS_SELECTOR, "a[rel=next]").click()
 
     @pytest.mark.parametrize("scheme", ["light", "dark"])

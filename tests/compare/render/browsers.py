@@ -1,5 +1,6 @@
 """Headless Chromium; tests that need it are skipped where there is none."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -52,3 +53,15 @@ def open_page(browser: Any, path: Path, *, width: int) -> None:
     """Open a file in a window of that width."""
     resize(browser, width=width)
     browser.get(path.as_uri())
+    wait_for_page(browser, path)
+
+
+def wait_for_page(browser: Any, path: Path) -> None:
+    """Until this file and all that it loads are there.
+
+    On a busy machine, Chromium's driver 150 says of one page in fifty that it is open before its style is.
+    """
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    there = f"return document.readyState == 'complete' && document.URL == {json.dumps(path.as_uri())}"
+    WebDriverWait(browser, timeout=30, poll_frequency=0.02).until(lambda each: each.execute_script(there))
