@@ -1,4 +1,4 @@
-"""The messages of every algorithm of a collective in one dim, step by step; whoever times a collective reads them here.
+"""The messages of every algorithm of a collective in one dim, step by step, for every machine of `compare.network`.
 
 Sources: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH" (2005) for
 rings, direct exchange and halving-doubling; Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth
