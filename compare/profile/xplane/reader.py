@@ -44,8 +44,9 @@ _CLASSES = classes(
         )
     },
 )
-MOST_BYTES, MOST_PARTS = 80 << 20, 1 << 22
-"""Limits of an unpacked profile, so that reading takes at most 2 GiB: a million events are 23 MB."""
+MOST_BYTES, MOST_PARTS, MOST_PLANES = 80 << 20, 1 << 22, 1 << 14
+"""Limits of an unpacked profile, so that reading takes at most 2 GiB: a million events are 23 MB.  A plane without any
+is 2 bytes, and takes as long as hundreds of events."""
 
 
 def read_file(path: str | Path) -> Space:
@@ -90,7 +91,7 @@ def _read(data: bytes, path: str) -> Space:
     parts = _Parts()
     try:
         message = _CLASSES["XSpace"].FromString(data)
-        planes = [_plane(plane, parts) for plane in parts.count(message.planes)]
+        planes = [_plane(plane, parts) for plane in _few(message.planes)]
         texts = (*parts.count(message.errors), *parts.count(message.warnings))
         notes = [f"the profiler itself says: {text.decode(errors='replace')}" for text in texts]
     except DecodeError:
@@ -102,11 +103,17 @@ def _read(data: bytes, path: str) -> Space:
     return Space(path=path, planes=tuple(planes), zero_ns=earliest(planes), notes=tuple(notes))
 
 
+def _few(planes: Any) -> Any:
+    if len(planes) > MOST_PLANES:
+        raise TimingError(f"the profile has {len(planes):,} planes, of which at most {MOST_PLANES:,} are read")
+    return planes
+
+
 def _salvaged(data: bytes) -> tuple[list[Plane], list[str]]:
     """(readable planes of a damaged file, notes on the others)."""
     truncated, parts = read_truncated(data), _Parts()
     planes, notes = [], list(truncated.notes)
-    for plane in truncated.planes:
+    for plane in _few(truncated.planes):
         try:
             planes.append(_plane(plane, parts))
         except DecodeError:

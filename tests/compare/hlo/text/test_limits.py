@@ -64,7 +64,6 @@ MANY = 4_200_000
 @pytest.mark.parametrize(
     "space",
     [
-        data(1, b"") * MANY,
         data(2, b"") * MANY,
         data(1, data(3, b"") * MANY),
         data(1, data(3, data(4, b"") * MANY)),
@@ -73,11 +72,17 @@ MANY = 4_200_000
         data(1, data(5, b"") * MANY),
         data(1, data(6, b"") * MANY),
     ],
-    ids=["planes", "errors", "lines", "events", "kinds of events", "their statistics", "names", "statistics"],
+    ids=["errors", "lines", "events", "kinds of events", "their statistics", "names", "statistics"],
 )
 def test_parts_of_a_profile_are_counted_before_they_are_in_memory(space):
     with pytest.raises(TimingError, match="more than 4,194,304 events"):
         reader._read(space, "profile")
+
+
+@pytest.mark.parametrize("end", [b"", data(1, b"name")[:-1]], ids=["whole", "cut"])
+def test_planes_of_a_profile_are_counted_before_any_is_read(end):
+    with pytest.raises(TimingError, match="the profile has 16,385 planes, of which at most 16,384 are read"):
+        reader._read(data(1, b"") * 16_385 + end, "profile")
 
 
 def test_an_event_of_very_many_fields_is_refused():
