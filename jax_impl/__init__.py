@@ -1,4 +1,4 @@
-"""The JAX twin: a decoder, dense or of experts, in Flax NNX, partitioned by XLA from what `layout` pins.
+"""The JAX twin: one model with PyTorch/XLA's in the words of `meshes.twins.layout`, file by file; frameworks differ.
 
-Both twins are one model in the words of `meshes.twins.layout`, file by file; what differs is the framework.
+A decoder, dense or of experts, in Flax NNX, partitioned by XLA from what `layout` pins.
 """

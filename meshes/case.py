@@ -65,7 +65,7 @@ class Case:
     """Capacity factor of an expert: slots per even share of a group's tokens; `None` never drops a token."""
     dtype: str = "bf16"
     style: str = "pinned"
-    """`weights` leaves activations to the partitioner; in `explicit` every collective is written by hand."""
+    """`weights` leaves activations to the partitioner; `typed`: shardings in types; `explicit`: collectives by hand."""
     loop: str = "scan"
     attention: str = "idiomatic"
     partitioner: str = "native"

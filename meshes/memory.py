@@ -49,7 +49,7 @@ def check_fits(case: Case) -> None:
 def explain_misfit(case: Case, *, needed: int, capacity: int) -> str:
     """One line: bytes needed, bytes of the device, the smallest mesh that fits."""
     smallest = smallest_fit(case, spare=max(needed - resident_bytes(case), 0), capacity=capacity)
-    sure = "fits" if needed <= resident_bytes(case) else "should fit, with its activations split as evenly,"
+    sure = "fits" if needed <= resident_bytes(case) else "should fit, if activations split as evenly,"
     advice = f"the smallest mesh that {sure} is {smallest}" if smallest else "no single slice of this generation fits"
     return (
         f"{case.model.name} on {case.mesh.name} needs {needed / 1e9:.1f} GB on each device, but a {case.topology.name} "

@@ -1,4 +1,4 @@
-"""The PyTorch/XLA twin: a decoder, dense or of experts, partitioned by GSPMD from what `layout` pins.
+"""The PyTorch/XLA twin: one model with JAX's in the words of `meshes.twins.layout`, file by file; frameworks differ.
 
-Both twins are one model in the words of `meshes.twins.layout`, file by file; what differs is the framework.
+A decoder, dense or of experts, partitioned by GSPMD from what `layout` pins.
 """

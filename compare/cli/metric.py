@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--list", action="store_true", help="print every metric: unit, meaning, and where CCL-Bench's differs and why")
     add("--json", action="store_true", help="print JSON, with what the number was made of")
     add("--hlo", metavar="FILE", help="the compiled HLO text of the trace's program")
-    add("--microbatches", metavar="M", type=whole_number, help="of a trace's pipeline")
+    add("--microbatches", metavar="M", type=whole_number, help="microbatches of the traced pipeline")
     add_program_words(parser, default="the only one")
     add_axes(parser)
     options = parser.parse_args(argv)

@@ -157,7 +157,7 @@ def verdict(diff: Comparison) -> str:
     same += [f"{moved} in another order"] * bool(moved)
     lost = diff["alike"]["of_other_neighbours"] if diff["alike"] else []
     scopes = list_text(list(dict.fromkeys(f"{a} → {b}" for a, b in lost)))
-    same += [f"{len(lost)} without a scope of their own, next to other neighbours ({scopes})"] * bool(lost)
+    same += [f"{len(lost)} whose scope, read from the nearest instruction, is another in b ({scopes})"] * bool(lost)
     words = count_text(number, "difference")
     if not number:
         cost = _cost(diff["equivalents"] or ())

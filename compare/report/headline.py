@@ -14,23 +14,24 @@ from compare.report.witness_bytes import shared_bytes
 from compare.report.witnesses import WITNESSES
 from meshes.case import Case
 
-_PLACES = {
-    "embed": "its embedding",
-    "layer.attention.qkv": "its q, k and v projection",
-    "layer.attention.core": "its attention call",
-    "layer.attention.out": "its attention output",
-    "layer.mlp.up": "the first half of its MLP",
-    "layer.mlp.down": "the second half of its MLP",
-    "layer.moe.route": "its choice of experts",
-    "layer.moe.dispatch": "its dispatch of tokens to experts",
-    "layer.moe.experts": "its experts",
-    "layer.moe.combine": "its return of tokens from experts",
-    "pipeline.shift": "its pipeline's shift",
-    "pipeline.collect": "its collection of ids",
-    "norm": "its norm",
-    "head": "its head",
-    "sample": "its choice of the next token",
+PLACES: Mapping[str, str] = {
+    "embed": "token embedding",
+    "pipeline.shift": "shift to the next pipeline stage",
+    "norm": "norm",
+    "layer.attention.qkv": "q, k and v projection",
+    "layer.attention.core": "attention call",
+    "layer.attention.out": "attention output projection",
+    "layer.moe.route": "expert routing",
+    "layer.moe.dispatch": "dispatch of tokens to experts",
+    "layer.moe.experts": "experts",
+    "layer.moe.combine": "combine of expert outputs",
+    "layer.mlp.up": "MLP gate and up projection",
+    "layer.mlp.down": "MLP down projection",
+    "head": "vocabulary logits",
+    "sample": "choice of the next token",
+    "pipeline.collect": "return of the sampled ids",
 }
+"""Scope -> what is there, in the order of a step."""
 
 _VERBS = {
     "all-gather": "all-gathers",
@@ -209,7 +210,7 @@ def _sum(groups: Sequence[Difference]) -> int:
 def _what(groups: Sequence[Difference], report: Report) -> str:
     """`its attention call, which all-gathers 3 tensors over tp in every layer`."""
     largest = max(groups, key=lambda group: group.excess_bytes)
-    place = _PLACES.get(largest.scope, "a part of no known scope")
+    place = f"its {PLACES[largest.scope]}" if largest.scope in PLACES else "a part of no known scope"
     verb = _VERBS.get(largest.kind, "moves")
     if not largest.scope.startswith("layer."):
         return f"{place}, which {verb} data over {largest.axes} ({largest.sentence})"

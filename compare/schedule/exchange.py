@@ -77,7 +77,7 @@ class _Share:
 
 @dataclass
 class Phase:
-    """Concurrent messages: (source, target, fraction of the payload, group)."""
+    """Concurrent loads: (source, target, fraction of the payload, group); on a ring's edge of all steps together."""
 
     messages: list[tuple[int, int, float, int]] = field(default_factory=list)
     steps: dict[int, int] = field(default_factory=dict)
@@ -100,7 +100,7 @@ def route_collective(kind: str, groups: Groups, torus: Torus, algorithm: Algorit
 
 
 def list_phases(kind: str, groups: Groups, torus: Torus, algorithm: Algorithm) -> list[Phase]:
-    """The messages of one execution, phase after phase.
+    """The loads of one execution, phase after phase: of each edge of a ring those of all its steps together.
 
     A permute, and whatever the compiler sends directly, takes a shortest route from source to target.  Else all-gather,
     reduce-scatter and broadcast go around rings once, in both directions, and an all-reduce twice (one-shot: once, with

@@ -25,7 +25,7 @@ HEADS = "stages batch seq heads head_dim"
 KV_HEADS = "stages batch seq kv_heads head_dim"
 
 LOWEST = -1e30
-"""The score of what is not seen.  Finite: of a part that is later than one's own nothing is."""
+"""The score of a masked key.  Finite: all keys of a later part are masked, and -inf - (-inf) would be NaN."""
 
 
 class StepContext(NamedTuple):
@@ -65,7 +65,7 @@ def cached_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""], la
 
 
 def grouped_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Array, ""], layout: Layout) -> Heads:
-    """Attention written out, the heads of a group side by side; softmax in float32.  Collectives as those above."""
+    """Attention written out, the heads of a group side by side; softmax in float32.  Sends as `cached_attention`."""
     scores = jnp.where(causal_mask(position, q=q, k=k, layout=layout), _scores(q, k), -jnp.inf)
     probs = jax.nn.softmax(scores, axis=-1).astype(v.dtype)
     return jnp.einsum("zbkgst,zbtkh->zbskgh", probs, v).reshape(q.shape)
@@ -156,7 +156,7 @@ SPLIT = {
 
 
 def choose_attention(case: Case) -> Callable[..., Heads]:
-    """How the case attends; over a split sequence in either formulation."""
+    """By `SPLIT` where `cp` splits the sequence and the style is there, else by the case's formulation and phase."""
     check_offered(case, arm="jax")
     split = SPLIT.get((case.style, case.phase)) if case.mesh.cp > 1 else None
     return split or ATTENTION[case.attention, case.phase]

@@ -33,7 +33,7 @@ Weights = nnx.State[Any, Any]
 class Layout:
     """Places arrays: names of dims in, sharded arrays out.  Style is here, not in the model.
 
-    `pinned` places activations, `weights` leaves them to the partitioner; for `explicit` see `ExplicitLayout`.
+    `pinned` places activations, `weights` leaves them to the partitioner; others: `TypedLayout`, `ExplicitLayout`.
     """
 
     case: Case

@@ -30,8 +30,8 @@ def check(case: Case) -> None:
     if case.phase == "decode" and case.mesh.cp > 1 and choose_cache_use(case) != CACHE_USES[MASK]:
         raise NotOfferedError(
             f"style typed is not offered in decode on mesh {case.plan.name} with a cache that is updated by slices or "
-            f"by index: cp splits its positions, and JAX's types let a token among them by a mask alone; use variant "
-            f"{MASK}"
+            f"by index: cp splits its positions, and JAX's types place a token among them by a mask alone, as "
+            f"--loop scan does: variant {MASK}"
         )
 
 

@@ -1,7 +1,7 @@
 """The verbs of a layout: how a decoder names what is placed and what is sent, in either framework.
 
-The model calls nothing else for a collective.  Which style a layout is (`pinned`, `weights`, `explicit`) decides what a
-verb does: it pins a sharding and XLA inserts the collective, or it does nothing, or it writes the collective itself.
+The model calls nothing else for a collective.  What a verb does is its style's: in `pinned` it pins a sharding and XLA
+inserts the collective, in `weights` it does nothing, in `typed` it changes the array's type, in `explicit` it sends.
 `Array` stands for the framework's own array type; [...] gives its dims, in the words of `meshes.dims`.
 
 Einsum letters, the same in both twins:

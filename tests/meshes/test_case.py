@@ -170,7 +170,7 @@ def test_what_a_program_needs_beside_its_weights_is_split_over_the_devices_of_an
     stay = weight_bytes(case) + cache_bytes(case)  # 4.0 + 0.3 GB of 17.2
     line = explain_misfit(case, needed=stay + 40 * 10**9, capacity=17_179_869_184)
     # 40 GB on each of 4 devices: 20 on each of 8 do not fit, 10 on each of 16 do; tp8 is the widest for 8 KV heads.
-    assert line.endswith("the smallest mesh that should fit, with its activations split as evenly, is pp2tp8@v5e:4x4")
+    assert line.endswith("the smallest mesh that should fit, if activations split as evenly, is pp2tp8@v5e:4x4")
 
 
 def test_the_mesh_that_does_not_fit_is_never_the_advice():

@@ -1,4 +1,4 @@
-"""table.toml: changed lines of reader, contract, verdict, models, networks, chips, and a test that fails with each."""
+"""table.toml: changed lines of each of ROOMS, and a test that fails with each."""
 
 import shutil
 import tomllib

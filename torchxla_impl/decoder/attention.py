@@ -100,7 +100,7 @@ def grouped_sdpa(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, ""], layou
 
 
 def heads_first_attention(q: Heads, k: Keys, v: Keys, *, position: Int[Tensor, ""], layout: Layout) -> Heads:
-    """The same with the heads before a device's sequences: what `bmm` merges is split by its outermost dims alone.
+    """`grouped_sdpa`, heads before a device's sequences: of the dims that `bmm` merges only the outermost are split.
 
     No collective.
     """

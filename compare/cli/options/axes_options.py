@@ -29,7 +29,7 @@ def hint_axes(options: argparse.Namespace, axes: Iterable[str]) -> None:
     """Print a hint where no axes were given, or the given ones do not match the program."""
     unmatched = sorted({"?" if word == "?" else ":sub" for word in axes if word == "?" or ":sub" in word})
     if not (options.mesh or options.axes) and unmatched:
-        hint = "The axes read ?; --axes data=2,tensor=4 (any names and sizes) or --mesh tp4dp2 names them."
+        hint = "The axes are unknown (?): name them with --axes data=2,tensor=4 (any names and sizes) or --mesh tp4dp2."
     elif unmatched:
         unknown = "groups of none of these axes"
         if hasattr(options, "hlo") and not options.hlo:

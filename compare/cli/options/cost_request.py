@@ -111,16 +111,16 @@ def _parser() -> Parser:
         "--local-mem-bw",
         metavar="GB/S",
         type=_positive,
-        help="1e9 bytes; what a reduction reads and writes (default: reductions cost nothing, as astra-sim 2765)",
+        help="memory bandwidth of reductions, 1e9 bytes a second (default: they cost nothing, as astra-sim 2765)",
     )
     machine.add_argument(
         "--endpoint",
         "--endpoint-delay",
         metavar="NS",
         type=_whole,
-        help="before a rank acts on a message (default: 0, as astra-sim 10)",
+        help="delay before a rank acts on a message (default: 0, as astra-sim 10)",
     )
-    add_chip(parser, "; of --machine")
+    add_chip(parser, "; for the chips that --machine names")
     add_rules(parser.add_argument_group("rules"))
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
     return parser

@@ -23,7 +23,7 @@ def remedy_parser() -> Parser:
         "compare.remedy",
         "Find the smallest set of code changes that removes avoidable communication. Every candidate is compiled and "
         "its collectives are counted.",
-        example="--mesh tp4pp2 --arm torchxla",
+        example="--mesh tp4pp2 --framework torchxla",
     )
     add = parser.add_argument
     add_frameworks(parser)

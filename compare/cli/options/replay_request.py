@@ -19,20 +19,20 @@ def parse_graph_request(words: Sequence[str]) -> GraphRequest:
         example="traces/llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4-jax-decode-tpu --as astra-sim",
     )
     add = parser.add_argument
-    add("path", metavar="FOLDER", type=Path, help="of one trace, or a run folder")
+    add("path", metavar="FOLDER", type=Path, help="the folder of one trace, or a run folder")
     add_machine(parser)
     add_rules(parser)
-    add_chip(parser, "; of a run (default: what it keeps)")
+    add_chip(parser, "; for a run (default: the one that it keeps)")
     for name, *words_of in (("arm", "--framework", "--arm"), ("phase", "--phase"), ("cell", "--variant", "--cell")):
-        add(*words_of, dest=name, metavar="NAME", default="", help="of a run: only this one")
-    out = "of a trace, by our own engine: its timeline, for ui.perfetto.dev"
+        add(*words_of, dest=name, metavar="NAME", default="", help="for a run: only its programs of this name")
+    out = "for a trace on our own engine: its timeline, for ui.perfetto.dev"
     add("--out", metavar="FILE.json.gz", type=Path, help=out)
     add("--json", action="store_true", help="print one line of JSON")
     options = parser.parse_args(words)
     is_astra_sim, program = is_as_astra_sim(options, parser), (options.arm, options.phase, options.cell)
     request = copy_fields(options, GraphRequest, as_astra_sim=is_astra_sim, words=program)
     if options.out and (options.rules or request.is_run):
-        parser.error("--out is of a trace on our own engine; leave out --as")
+        parser.error("--out is for a trace on our own engine; leave out --as")
     if options.out and not options.out.name.endswith(".json.gz"):
         parser.error("--out is a file like timeline.perfetto.json.gz")
     if request.chip and not request.is_run:

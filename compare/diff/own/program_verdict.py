@@ -294,7 +294,7 @@ def _unserved_line(entry: tuple[ContractRow, int | None]) -> str:
     row, amount = entry
     words = f"{plain(row.kind)} over {plain(row.axes)} of {plain(row.scope)}, {row.executions:,} ×"
     if amount is None:
-        return f"How much serves {words} is unknown: its loop can't be counted."
+        return f"How many bytes serve {words} is unknown: a loop's trip count can't be read."
     if amount == row.step_wire_bytes:
         return f"Nothing serves {words}: {units.exact_text(amount)}."
-    return f"Unserved of {words}: {units.exact_text(amount)} of {units.exact_text(row.step_wire_bytes)}."
+    return f"{units.exact_text(amount)} of {units.exact_text(row.step_wire_bytes)} are unserved of {words}."

@@ -8,7 +8,7 @@ from compare.report.model.report import Report
 
 
 def energy_sentence(report: Report) -> str:
-    """`Energy, modelled: of 334 J (256–519) a TorchXLA prefill step, 37.6 J (31.0–51.8) are for …; ranges take …`.
+    """`Energy, modelled: … of … a TorchXLA prefill step …; ranges take the times as exact.`
 
     The arm with the most of that comes first.  Of the default programs; empty where none has an energy.
     """

@@ -6,29 +6,11 @@ from dataclasses import dataclass
 from compare.render.programs import Program, compared_programs
 from compare.render.units import list_text
 from compare.report.grouping import group_by, largest_first, sum_by
+from compare.report.headline import PLACES
 from compare.report.model.contract import ServedRow
 from compare.report.model.program import CollectiveRow
 from compare.report.model.report import Report
 from meshes.case import Case
-
-PARTS: Mapping[str, str] = {
-    "embed": "token embedding",
-    "pipeline.shift": "shift to the next pipeline stage",
-    "norm": "norm",
-    "layer.attention.qkv": "q, k and v projection",
-    "layer.attention.core": "attention",
-    "layer.attention.out": "attention output projection",
-    "layer.moe.route": "expert routing",
-    "layer.moe.dispatch": "dispatch of tokens to experts",
-    "layer.moe.experts": "experts",
-    "layer.moe.combine": "combine of expert outputs",
-    "layer.mlp.up": "MLP gate and up projection",
-    "layer.mlp.down": "MLP down projection",
-    "head": "vocabulary logits",
-    "sample": "choice of the next token",
-    "pipeline.collect": "return of the sampled ids",
-}
-"""Scope -> description, in the order of a step, which counts for those that no program shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +76,7 @@ def walk_step(report: Report, phase: str) -> Story:
     stations = [
         Station(
             scope=scope,
-            words=PARTS.get(scope, "no scope is recorded"),
+            words=PLACES.get(scope, "no scope is recorded"),
             required=tuple(row for row in required if row.scope == scope),
             moves={program.arm: group_moves(row for row in program.rows if row.scope == scope) for program in shown},
         )
@@ -126,7 +108,7 @@ def sum_causes(rows: Iterable[CollectiveRow]) -> dict[str, int]:
 
 
 def _step_index(scope: str) -> int:
-    return [*PARTS, scope].index(scope)
+    return [*PLACES, scope].index(scope)
 
 
 def _merge_orders(orders: Sequence[Sequence[str]]) -> list[str]:

@@ -117,7 +117,8 @@ def _operations(energy: MeasuredEnergy) -> Table:
 
 
 def _meters(meters: tuple[Meter, ...]) -> Table:
-    table = _table(("meter", "devices", "mean", "peak", "lowest", "highest", "± in hosts", "± hosts", "sum"))
+    spread = "± within hosts", "± between hosts"
+    table = _table(("meter", "devices", "mean", "peak", "lowest", "highest", *spread, "sum"))
     for meter in meters:
         table.add_row(
             plain(_UNIT.sub("", meter.name)),

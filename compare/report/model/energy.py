@@ -22,7 +22,7 @@ class EnergyModel:
     """The coefficients of a report's energies."""
 
     name: str
-    """The TPU generation, or the name of the user's own."""
+    """The TPU generation, or the name in the user's chip file."""
     calibrated_on: str
     """Empty: not calibrated."""
     coefficients: Mapping[Component, Figure]
@@ -45,7 +45,7 @@ class StepEnergy:
     high_by_verdict_j: Mapping[Verdict, float]
     chips: Amount
     tokens: Count
-    """That a step reads (prefill) or writes (decode)."""
+    """Tokens that a step reads (prefill) or writes (decode)."""
     per_token_j: Amount
     tokens_per_j: Amount
     mean_w: Amount

@@ -143,7 +143,7 @@ class ProgramReport:
     witness: str | None = field(default=None, metadata=OPTIONAL)
     """Of a program that other people wrote: the name of its adapter."""
     constraints: Count | None = field(default=None, metadata=OPTIONAL)
-    """Of such a program: the number of sharding constraints on activations."""
+    """Of a program that other people wrote: the number of sharding constraints on activations."""
     program_digest: str | None = None
     execution: Execution | None = field(default=None, metadata=inline("case"))
     """Of a program that was run."""

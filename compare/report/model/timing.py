@@ -272,9 +272,9 @@ class StepWork(WorkAmounts):
     useful_share: Number
     """useful_flops ÷ matrix_flops."""
     mfu: Number
-    """useful_flops ÷ what the device's peak makes in the step."""
+    """useful_flops ÷ what the device could do in the step at its peak."""
     matrix_share: Number
-    """matrix_flops ÷ the same."""
+    """matrix_flops ÷ what the device could do in the step at its peak."""
     memory_share: Number
     """memory_bytes ÷ what the memory moves in the step by its data sheet."""
     roofline_ns: Number

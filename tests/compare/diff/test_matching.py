@@ -129,9 +129,8 @@ def test_a_lost_scope_that_other_neighbours_tell_is_told():
     diff = match(*(collectives(read(first), AXES) for first in programs))
     assert diff.is_empty
     assert [(first.scope, other.scope) for first, other in diff.rescoped] == [("layer.mlp.up", "layer.mlp.down")]
-    assert "1 without a scope of their own, next to other neighbours (layer.mlp.up → layer.mlp.down)" in verdict(
-        told_of(diff)
-    )
+    said = "1 whose scope, read from the nearest instruction, is another in b (layer.mlp.up → layer.mlp.down)"
+    assert said in verdict(told_of(diff))
 
 
 def test_every_row_is_in_one_place_of_the_diff():

@@ -129,8 +129,8 @@ def _beyond_the_work(more: ProgramTiming, less: ProgramTiming, scope: str, *, wo
     if moved is None or moved <= _FAR * work or rest <= _SMALL * _in_scope(more, scope):
         return []
     return [
-        f"{ratio_text(work)} the work is {time_text(expected)}; the other {time_text(rest)} come with "
-        f"{ratio_text(moved / work)} the bytes of memory a FLOP: {more.title}'s results there no longer fit in the "
+        f"{ratio_text(work)} the work would take {time_text(expected)}; the other {time_text(rest)} come with "
+        f"{ratio_text(moved / work)} the bytes of memory per FLOP: {more.title}'s results there no longer fit in the "
         f"on-chip memory that holds them in {less.title}, and are written out and read back."
     ]
 
@@ -208,7 +208,7 @@ def fastest_control(timing: ProgramTiming, others: Sequence[ProgramTiming]) -> s
     if best is None or saved <= _ALIKE * (timing.times.step_ns or 0):
         return ""
     return (
-        f"{timing.title}'s step is {time_text(saved)} shorter, {time_text(best.times.step_ns)}, in `{best.cell}`: "
+        f"{timing.title}'s step takes {time_text(best.times.step_ns)} in `{best.cell}`, {time_text(saved)} less: "
         f"{describe_control(best.cell)}."
     )
 

@@ -71,7 +71,7 @@ def test_the_reasons_of_the_example() -> None:
     words = [block.words for block in details.blocks if isinstance(block, Sentence)]
     prefill, decode_words = (text for text in words if "longer than JAX: " in text)
     assert (
-        "each of the 4 devices computes what they divide in JAX. 4.00 × the work is 83.3 ms; the other 103 ms"
+        "each of the 4 devices computes what they divide in JAX. 4.00 × the work would take 83.3 ms; the other 103 ms"
         in prefill
     )
     assert "are written out and read back. `tpu+einsum`" in prefill
