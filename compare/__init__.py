@@ -62,11 +62,23 @@ def __getattr__(name: str) -> Any:
 
 
 class _CalledModule(ModuleType):
-    """`compare.run` or `compare.plan`, called as the function of this name."""
+    """`compare.run` or `compare.plan`, called as the function of this name, whose signature and words it shows."""
 
     def __call__(self, *words: Any, **options: Any) -> Any:
-        function = getattr(import_module(_NOTEBOOK), self.__name__.rpartition(".")[2])
-        return function(*words, **options)
+        return self._function(*words, **options)
+
+    @property
+    def _function(self) -> Any:
+        return getattr(import_module(_NOTEBOOK), self.__name__.rpartition(".")[2])
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "__doc__":
+            return self._function.__doc__
+        if name == "__signature__":
+            from inspect import signature
+
+            return signature(self._function)
+        return super().__getattribute__(name)
 
 
 class _Package(ModuleType):

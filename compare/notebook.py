@@ -5,7 +5,7 @@ one's own, stand in `compare.diff.own.api`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from compare.report.model.timing import TraceSummary
 from compare.report.plan import plan as plan_case
 from compare.run.arms import parse_arms, parse_controls
 from compare.run.errors import WorkError
+from compare.run.folder.replace_folder import CASE
 from compare.timeline.timeline import Timeline
 from compare.timeline.tracks.times import measure_times
 from compare.timeline.tracks.tracks import DeviceTracks
@@ -101,9 +102,9 @@ def run(
     mesh: str,
     *,
     model: str = "llama-3.1-8b",
-    phases: Sequence[str] = ("prefill", "decode"),
-    arms: str = "jax,torchxla",
-    controls: str = "partitioner,attention",
+    phases: str | Sequence[str] = ("prefill", "decode"),
+    arms: str | Sequence[str] = "jax,torchxla",
+    controls: str | Sequence[str] = "partitioner,attention",
     out: str | Path = "runs",
     no_cache: bool = False,
     chip: str | Path | None = None,
@@ -112,12 +113,15 @@ def run(
     """Compile a model in both frameworks for a mesh, judge it, and write the run folder: `python -m compare.run`.
 
     mesh: `"tp4pp2"`, `"tp8@v6e:2x4"`, or a TOML spec file.  words: further ones of a `Case`, like `batch=8, seq=1024`.
-    chip: the file of `--chip`.  Progress goes to stderr.  Raises `ValueError`, one line, for a request that cannot be.
+    phases, arms, controls: lists, or one text, `"jax,torchxla"`.  chip: the file of `--chip`.  Progress goes to stderr.
+    Raises `ValueError`, one line, for a request that cannot be.
+
+        run("tp8", phases="decode", arms="jax", controls="none").totals
     """
     report, folder, _ = make_run(
-        Case.read(mesh, model_name=model, phases=tuple(phases), **words),
-        arms=parse_arms(arms),
-        controls=parse_controls(controls),
+        _read_case(mesh, model, phases, words),
+        arms=parse_arms(_joined(arms)),
+        controls=parse_controls(_joined(controls)),
         out=Path(out),
         no_cache=no_cache,
         chip=Path(chip) if chip else None,
@@ -126,20 +130,43 @@ def run(
 
 
 def load_run(folder: str | Path) -> LoadedRun:
-    """A run folder that is there, with neither framework installed.  Raises `WorkError`, one line, where it is none."""
+    """A run folder that is there, with neither framework installed.  Raises `WorkError`, one line, where it is none.
+
+    load_run("docs/example-run").query("volume-by-axis").df()
+    """
     path = Path(folder) / "report.json"
     if not path.is_file():
-        raise WorkError(f"{folder} has no report.json; python -m compare.report {folder} writes it")
-    return LoadedRun(Path(folder), Report.from_json(read_json(path)))
+        is_run = path.with_name(CASE).is_file()
+        how = f"python -m compare.report {folder} writes it" if is_run else f"a run folder has one, and {CASE}"
+        raise WorkError(f"{folder} has no report.json; {how}")
+    try:
+        return LoadedRun(Path(folder), Report.from_json(read_json(path)))
+    except ValueError as error:
+        raise WorkError(f"{path}: {error}") from None
 
 
 def plan(
-    mesh: str, *, model: str = "llama-3.1-8b", phases: Sequence[str] = ("prefill", "decode"), **words: Any
+    mesh: str, *, model: str = "llama-3.1-8b", phases: str | Sequence[str] = ("prefill", "decode"), **words: Any
 ) -> pd.DataFrame:
-    """The required collectives of a case, a row each: `python -m compare.plan`.  words: as of `run`."""
-    contract = plan_case(Case.read(mesh, model_name=model, phases=tuple(phases), **words))
+    """The required collectives of a case, a row each: `python -m compare.plan`.  words: as of `run`.
+
+    plan("tp4pp2", phases="decode", batch=8)
+    """
+    contract = plan_case(_read_case(mesh, model, phases, words))
     rows = [{"phase": phase} | asdict(row) for phase, part in contract.phases.items() for row in part.inherent]
     return pd.DataFrame(rows).drop(columns=["served_bytes", "unserved_bytes"])
+
+
+def _read_case(mesh: str, model: str, phases: str | Sequence[str], words: Mapping[str, Any]) -> Case:
+    known = sorted({field.name for field in fields(Case)} - {"plan", "model", "phases"})
+    for word in words:
+        if word not in known:
+            raise WorkError(f"a case has no {word!r}; it has mesh, model, phases, {', '.join(known)}")
+    return Case.read(mesh, model_name=model, phases=tuple(_joined(phases).split(",")), **words)
+
+
+def _joined(words: str | Sequence[str]) -> str:
+    return words if isinstance(words, str) else ",".join(words)
 
 
 def read_profile(
@@ -148,6 +175,9 @@ def read_profile(
     """A profile of TPUs or CPU devices: `xplane.pb`, a Chrome trace, or the folder of one session.
 
     axes: name -> size, outermost first, or `"data=2,tensor=4"`.  hlo: the program's text, if the profile holds none.
+    Raises `OSError` where a file cannot be opened, `ValueError`, one line, where it holds no profile.
+
+        read_profile("trace", axes="data=2,tensor=4").times
     """
     sizes = read_axes(axes or None) if isinstance(axes, str) else axes
     paths = profile_files(path) if isinstance(path, str | Path) else path

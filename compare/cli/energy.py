@@ -1,13 +1,12 @@
 """`python -m compare.energy RUN`: what a step takes in joules, modelled, with ranges."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from compare.cli.options.energy_request import parse_energy
 from meshes.process import atomic_files
 from meshes.process.command_line import print_json
-from meshes.process.one_line import complain_of
+from meshes.process.one_line import LOG, complain_of
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,7 +48,7 @@ def _answer_speeds(options: argparse.Namespace) -> int:
 
             picture = draw_curves(subjects, curves)
             atomic_files.write_bytes(options.figure, picture.svg if options.figure.suffix == ".svg" else picture.png)
-            print(options.figure, file=sys.stderr)
+            LOG.info("%s", options.figure)
     if options.marginal:
         margins = measure_run(subjects)
         document["marginal"] = marginal_json(margins)

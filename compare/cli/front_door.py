@@ -62,9 +62,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("\n".join(list_versions()))
         return 0
     name, *rest = words
+    if name not in COMMANDS and name.startswith("-"):
+        complain(f"error: options come after the command: {NAME} COMMAND {quote(name)}; see {NAME} --help")
+        return REFUSED
     if name not in COMMANDS:
-        near = get_close_matches(name, COMMANDS, n=1)
-        hint = f"; did you mean {near[0]}?" if near else f"; see {NAME} --help"
+        near = SIMULATE if name == "simulate" else get_close_matches(name, COMMANDS, n=1)
+        hint = f"; did you mean {' or '.join(near)}?" if near else f"; see {NAME} --help"
         complain(f"error: {NAME} has no command {quote(name)}{hint}")
         return REFUSED
     command: Callable[[Sequence[str]], int] = import_module(f"compare.cli.{name.replace('-', '_')}").main

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from compare.cli.options.case_options import case_parser, listing, read_case
+from compare.cli.options.case_options import case_parser, print_list, read_case
 from compare.report.plan import plan
 from meshes.process.command_line import print_json
 
@@ -17,7 +17,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     options = parser.parse_args(argv)
     if "list" in options:
-        print(listing(options.list))
+        print_list(options)
         return 0
     contract = plan(read_case(options, contract_only=True))
     if options.json:

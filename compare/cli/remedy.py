@@ -1,19 +1,19 @@
 """`python -m compare.remedy --mesh tp4pp2`: which code changes remove avoidable bytes; each is compiled."""
 
 import json
-import sys
 from collections.abc import Sequence
 
-from compare.cli.options.case_options import listing
+from compare.cli.options.case_options import print_list
 from compare.cli.options.remedy_request import read_request, remedy_parser
 from meshes.process.command_line import print_json
+from meshes.process.one_line import LOG
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: every program was measured; 1: some arm or phase could not be, the rest is reported."""
     options = remedy_parser().parse_args(argv)
     if "list" in options:
-        print(listing(options.list))
+        print_list(options)
         return 0
     arms, case = read_request(options)
     from compare.remedy.report import find_remedies
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from compare.remedy.page import page
 
         atomic_files.write_text(place, page(result))
-        print(place, file=sys.stderr)
+        LOG.info("%s", place)
     if options.json:
         print_json(result)
     else:

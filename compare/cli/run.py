@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from compare.cli.options.case_options import listing, read_case
+from compare.cli.options.case_options import print_list, read_case
 from compare.cli.options.run_options import read_programs, run_parser
 from meshes.process.one_line import complain
 
@@ -11,7 +11,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Lower, compile, read, judge, render.  0: everything succeeded; 1: something failed, the rest is reported."""
     options = run_parser().parse_args(argv)
     if "list" in options:
-        print(listing(options.list))
+        print_list(options)
         return 0
     from compare.report import fail_if
 

@@ -1,19 +1,19 @@
 """`python -m compare.sweep --meshes tp8,tp4pp2 --models …`: many cases at once, one table and one figure."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from compare.cli.options.case_options import listing
+from compare.cli.options.case_options import print_list
 from compare.cli.options.sweep_request import combinations, sweep_parser
 from meshes.process.command_line import print_json
+from meshes.process.one_line import LOG
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Each combination as `compare.run` does it.  0: all that can be; 1: something failed, the rest is there."""
     options = sweep_parser().parse_args(argv)
     if "list" in options:
-        print(listing(options.list))
+        print_list(options)
         return 0
 
     from compare.run.arms import parse_arms, parse_controls, parse_options, parse_witnesses
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     draw.draw(summary, out)
     if options.json:
         print_json(summary)
-        print(out / draw.PAGE, file=sys.stderr)
+        LOG.info("%s", out / draw.PAGE)
     else:
         draw.show(summary, out)
     return 0 if is_complete(summary) else 1

@@ -30,13 +30,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         return take_quiz(options.seed, options.answer, as_json=options.json, no_cache=options.no_cache)
     if options.seed is not None or options.answer is not None:
         parser.error("--seed and --answer need --quiz")
+    from compare.gallery.lessons import LESSONS, find_lesson
+
     if options.list:
         from compare.gallery.render.print_lessons import print_names
 
-        print_names()
+        if options.json:
+            print_json({lesson.name: lesson.title for lesson in LESSONS})
+        else:
+            print_names()
         return 0
-    from compare.gallery.lessons import LESSONS, find_lesson
 
+    if not (options.json or options.pattern) and options.out.exists() and not options.out.is_dir():
+        parser.error(f"{options.out} is no folder; choose another with --out")
     lessons = find_lesson(options.pattern) if options.pattern else LESSONS
     from compare.gallery.compile_lessons import build_each
     from compare.run import cache

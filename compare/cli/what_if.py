@@ -1,11 +1,10 @@
 """`wirediff what-if RUN --scale ici=2`: the programs of a run on other links, machines or algorithms."""
 
-import sys
 from collections.abc import Sequence
 
 from compare.cli.options.what_if_request import parse_what_if
 from meshes.process.command_line import print_json
-from meshes.process.one_line import complain_of
+from meshes.process.one_line import LOG, complain_of
 
 
 def main(argv: Sequence[str]) -> int:
@@ -27,7 +26,8 @@ def main(argv: Sequence[str]) -> int:
         written += write_run(request, results, request.out) if request.out is not None else []
     if request.json:
         print_json(to_json(request, results))
+        for place in written:
+            LOG.info("%s", place)
     else:
-        print(*list_lines(request, results), sep="\n")
-    print(*written, sep="\n", end="\n" * bool(written), file=sys.stderr if request.json else sys.stdout)
+        print(*list_lines(request, results), *written, sep="\n")
     return complain_of(failures)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from os.path import isdir
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -53,6 +54,8 @@ def query_runs(query: str, *folders: str | Path, allow_files: Sequence[Path] = (
     names.  Raises `QueryError`, one line, for a query that DuckDB refuses and for a folder that cannot be read.  The
     rows are read when they are asked for, and then the error of a damaged file is DuckDB's own.
     """
+    if not isinstance(query, str) or isdir(query):
+        raise QueryError(f"the query comes first, then the folders: query_runs('volume-by-axis', {query!r})")
     sql = query if any(map(str.isspace, query.strip())) else read_query(query)
     source = read_source([Path(folder) for folder in folders])
     with open_runs(connect(), source, sql, allow_files=allow_files) as connection:

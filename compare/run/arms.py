@@ -258,7 +258,7 @@ ARMS: Mapping[str, Arm] = MappingProxyType({arm.name: arm for arm in _ROWS})
 def find_arm(name: str) -> Arm:
     """The arm of this name.  Raises `WorkError` for any other."""
     if name not in ARMS:
-        raise WorkError(f"unknown arm {name!r}; choose from {', '.join(ARMS)}")
+        raise WorkError(f"unknown framework {name!r}; choose from {', '.join(ARMS)}")
     return ARMS[name]
 
 
@@ -266,7 +266,7 @@ def parse_arms(words: str) -> list[Arm]:
     """The arms in `jax,torchxla`.  Raises `WorkError` for an unknown name, a duplicate, or no name."""
     names = [name.strip() for name in words.split(",")]
     if names == [""]:
-        raise WorkError(f"no arm was named; choose from {', '.join(ARMS)}")
+        raise WorkError(f"no framework was named; choose from {', '.join(ARMS)}")
     for name in names:
         if names.count(name) > 1:
             raise WorkError(f"framework {name!r} is named twice in --framework {words}")

@@ -110,7 +110,7 @@ def test_a_model_that_does_not_fit_names_bytes_and_the_smallest_mesh(tmp_path):
 
 def test_an_arm_that_does_not_exist_is_refused():
     done = run_process("-m", "compare.run", "--mesh", "tp8", "--arm", "mlx")
-    check_refusal(done, "unknown arm 'mlx'; choose from jax, torchxla")
+    check_refusal(done, "unknown framework 'mlx'; choose from jax, torchxla")
 
 
 WRONG_RUNS = [
@@ -120,8 +120,8 @@ WRONG_RUNS = [
     (("--timeout", "inf"), "'inf' is no number of seconds"),
     (("--timeout", "soon"), "'soon' is no number of seconds"),
     (("--arm", "jax,jax"), "framework 'jax' is named twice in --framework jax,jax"),
-    (("--arm", ""), "no arm was named; choose from jax, torchxla"),
-    (("--arm", "jax,"), "unknown arm ''; choose from jax, torchxla"),
+    (("--arm", ""), "no framework was named; choose from jax, torchxla"),
+    (("--arm", "jax,"), "unknown framework ''; choose from jax, torchxla"),
 ]
 
 

@@ -1,14 +1,17 @@
 """What a notebook types first: `from compare import …`, with answers that show themselves."""
 
+import inspect
 import re
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
 import compare
-from compare import LoadedRun, load_run, plan, read_profile, run
+from compare import LoadedRun, load_run, notebook, plan, query_runs, read_profile, run
 from compare.contract.reference_algorithms import required_rows
+from compare.query.errors import QueryError
 from compare.run.errors import WorkError
 from compare.timeline.errors import TimingError
 from meshes.case import Case
@@ -88,9 +91,35 @@ def test_a_profile_has_the_times_of_the_trace_command(tmp_path) -> None:
     assert read_profile([path], axes={"dp": 2, "tp": 2}).times.equals(read.times)
 
 
+def test_a_module_that_is_called_shows_the_function() -> None:
+    import compare.run
+
+    assert isinstance(compare.run, ModuleType)
+    assert inspect.signature(compare.run) == inspect.signature(notebook.run)
+    assert inspect.getdoc(compare.run) == inspect.getdoc(notebook.run)
+
+
+def test_phases_are_a_list_or_one_text() -> None:
+    assert plan("tp8", phases="decode").equals(plan("tp8", phases=["decode"]))
+    assert plan("tp8", phases="prefill,decode").equals(plan("tp8"))
+
+
 def test_what_cannot_be_is_one_line(tmp_path) -> None:
+    (tmp_path / "case.json").touch()
     with pytest.raises(WorkError, match=r"has no report\.json; python -m compare\.report"):
         load_run(tmp_path)
+    with pytest.raises(WorkError, match=r"/nowhere has no report\.json; a run folder has one, and case\.json$"):
+        load_run("/nowhere")
+    (tmp_path / "report.json").write_text("{")
+    with pytest.raises(WorkError, match=r"report\.json: not JSON"):
+        load_run(tmp_path)
+    with pytest.raises(WorkError, match=r"^a case has no 'phase'; it has mesh, model, phases, "):
+        plan("tp8", phase="decode")
+    with pytest.raises(WorkError, match=r"^unknown framework 'keras'"):
+        run("tp8", arms=["jax", "keras"])
+    for query in (["runs"], str(RUN)):
+        with pytest.raises(QueryError, match=r"^the query comes first, then the folders"):
+            query_runs(query, "select 1")
     with pytest.raises(MeshError):
         plan("nonsense")
     with pytest.raises(MeshError):

@@ -24,7 +24,7 @@ def remedy(*argv, cwd, cache):
             "--style explicit has no remedies: its collectives are all written by hand; use one of pinned",
         ),
         (["--mesh", "tp64"], "error: tp64 does not divide the heads of llama-3.1-8b"),
-        (["--mesh", "tp8", "--arm", "keras"], "error: unknown arm 'keras'; choose from jax, torchxla"),
+        (["--mesh", "tp8", "--arm", "keras"], "error: unknown framework 'keras'; choose from jax, torchxla"),
         (
             ["--mesh", "tp8", "--into", str(ROOT / "docs" / "example-run")],
             "example-run is a run of llama-3.1-8b-pp2tp4",

@@ -211,7 +211,7 @@ def test_a_chip_that_is_not_the_machines_is_one_line(tmp_path, machine, own, lin
 ONE = ("--collective", "all-reduce", "--bytes", "1000")
 RING = ("--dims", "ring:4", "--bandwidth", "1", "--latency", "1")
 WRONG = [
-    ((), "write --collective or --pairs, or first of all a run folder or a folder with a Chakra trace"),
+    ((), "write --collective or --pairs; a run folder is for what-if and replay, a Chakra trace for replay"),
     (("--collective", "broadcast", *TORUS), "invalid choice: 'broadcast'"),
     (("--collective", "all-reduce", *RING), "--bytes is not given; write --bytes 1048576"),
     ((*ONE,), "one of --machine and --dims is given"),

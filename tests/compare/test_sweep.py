@@ -45,7 +45,7 @@ WRONG = [
     (("--meshes", "tp8,tp3x"), "cannot read mesh 'tp3x'"),
     (("--meshes", "tp8", "--models", "gpt-2"), "unknown model 'gpt-2'"),
     (("--meshes", "ep8", "--models", "tiny"), "none of these 1 combinations is possible"),
-    (("--meshes", "tp8", "--arm", "mlx"), "unknown arm 'mlx'"),
+    (("--meshes", "tp8", "--arm", "mlx"), "unknown framework 'mlx'"),
     (("--meshes", "tp8", "--engine", "slurm"), "invalid choice: 'slurm'"),
     (("--meshes", "tp8", "--jobs", "0"), "'0' is no whole number from 1"),
     (("--mess", "tp8"), "unrecognized arguments: --mess tp8"),

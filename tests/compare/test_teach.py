@@ -26,6 +26,16 @@ def test_pages_that_are_there_stay_where_nothing_can_be_compiled(
     assert "JAX (Shardy and GSPMD): not-installed: JAX is not installed" in output.out
 
 
+def test_a_file_in_place_of_the_folder_is_refused_before_anything_is_compiled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pages").touch()
+    with pytest.raises(SystemExit) as end:
+        main(["--out", str(tmp_path / "pages")])
+    assert end.value.code == 2
+    assert "pages is no folder; choose another with --out" in capsys.readouterr().err
+
+
 def test_a_lesson_is_told_where_nothing_can_be_compiled(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["mlp", "--no-cache"]) == 1
     output = capsys.readouterr().out

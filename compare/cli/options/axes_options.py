@@ -1,8 +1,9 @@
 """The options for the axes of a program: `--axes data=2,tensor=4` or `--mesh tp4pp2`."""
 
 import argparse
-import sys
 from collections.abc import Iterable, Mapping
+
+from meshes.process.one_line import LOG
 
 
 def add_axes(parser: argparse.ArgumentParser) -> None:
@@ -39,4 +40,7 @@ def hint_axes(options: argparse.Namespace, axes: Iterable[str]) -> None:
         hint = f"{words[0].upper()}{words[1:]}. Are the axes whole, and in order, outermost first?"
     else:
         return
-    print(hint, file=sys.stderr if options.json else sys.stdout)
+    if options.json:
+        LOG.info("%s", hint)
+    else:
+        print(hint)

@@ -9,7 +9,7 @@ from meshes.case import CAPACITY, CHOICES, Case
 from meshes.devices.generations import GENERATIONS
 from meshes.mesh_argument import SPECS, read_mesh
 from meshes.models import MODELS
-from meshes.process.command_line import Parser, command_parser, whole_number
+from meshes.process.command_line import Parser, command_parser, print_json, whole_number
 from meshes.process.errors import MeshError
 from meshes.process.one_line import quote
 
@@ -117,9 +117,13 @@ def _capacity(words: str) -> float | None:
         raise argparse.ArgumentTypeError(f"{words!r} is no factor; write one like 1.25, or full") from None
 
 
-def listing(what: str) -> str:
-    """The lines of `--list`."""
-    return "\n".join(_LISTS[what]())
+def print_list(options: argparse.Namespace) -> None:
+    """Print the lines of `--list`; with `--json` as a list."""
+    lines = list(_LISTS[options.list]())
+    if options.json:
+        print_json(lines)
+    else:
+        print(*lines, sep="\n")
 
 
 def _models() -> Iterator[str]:

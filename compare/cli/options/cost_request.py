@@ -130,8 +130,8 @@ def _read(options: argparse.Namespace, parser: Parser) -> Request:
     as_astra_sim = is_as_astra_sim(options, parser)
     if not options.collective and not options.pairs:
         parser.error(
-            "nothing to simulate; write --collective or --pairs, or first of all a run folder or a folder with a "
-            "Chakra trace, like compare.simulate docs/example-run"
+            "nothing to simulate; write --collective or --pairs; a run folder is for what-if and replay, a Chakra "
+            "trace for replay"
         )
     if options.bytes is None and (options.collective or ":" not in options.pairs):
         parser.error("--bytes is not given; write --bytes 1048576")

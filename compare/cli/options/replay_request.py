@@ -31,7 +31,9 @@ def parse_graph_request(words: Sequence[str]) -> GraphRequest:
     options = parser.parse_args(words)
     is_astra_sim, program = is_as_astra_sim(options, parser), (options.arm, options.phase, options.cell)
     request = copy_fields(options, GraphRequest, as_astra_sim=is_astra_sim, words=program)
-    if options.out and (options.rules or request.is_run):
+    if request.is_run and not is_astra_sim:
+        parser.error(f"{request.path} is a run: write --as astra-sim; on our own engine what-if plays it")
+    if options.out and is_astra_sim:
         parser.error("--out is for a trace on our own engine; leave out --as")
     if options.out and not options.out.name.endswith(".json.gz"):
         parser.error("--out is a file like timeline.perfetto.json.gz")

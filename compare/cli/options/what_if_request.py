@@ -30,7 +30,7 @@ def what_if_parser() -> Parser:
     parser = command_parser(
         "compare.simulate",
         "Play the compiled programs of a run on any machine, real or not: step times, exposed communication by "
-        "verdict.  Other forms: python -m compare.simulate --help.",
+        "verdict.  One collective: cost; a Chakra trace: replay.",
         example="docs/example-run --machine v5e:2x4 --sweep ici=0.25:8:log --out what-if",
     )
     add = parser.add_argument

@@ -47,7 +47,7 @@ def collectives(
     sort: the order in which rows are shown: of the `program`, or those with most bytes of a `step` first.
     try_remedies: where a note says what to write instead, and libtpu compiles the program here, compile it with the
         remedy, too, if that can be written into it, and say what it sends then.
-    Raises `ValueError`, one line, if it cannot be read or compiled, or has other axes.
+    Raises `ValueError`, one line, if it cannot be parsed or compiled, or has other axes; `OSError` if it is no file.
     """
     sort_rows((), by=sort)
     sizes, names = _axes(axes, mesh), SourceNames.of(scopes, owns)

@@ -1,6 +1,5 @@
 """The report in a terminal: a screenful, or with details everything but drawings."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from compare.render.time.sentence import time_sentence
 from compare.render.time.speed.section import speed_section
 from compare.report.model.report import Report
 from meshes.process.command_line import print_json
+from meshes.process.one_line import LOG
 
 PAGE = "report.html"
 
@@ -46,7 +46,8 @@ def print_outcome(
     """
     if as_json:
         print_json(report.to_json())
-        print(*note, folder / last, sep="\n", file=sys.stderr)
+        for line in (*note, folder / last):
+            LOG.info("%s", line)
     else:
         show_report(report, folder, details=details, note=note, last=last)
 

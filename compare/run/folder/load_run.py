@@ -115,7 +115,7 @@ def read_run(folder: Path) -> Run:
         case_json = read_json(folder / CASE)
         case = Case.from_dict(case_json)
     except (OSError, MeshError) as error:
-        raise WorkError(f"{folder / CASE} cannot be read: it is {error}") from None
+        raise WorkError(f"{folder / CASE} cannot be read: {error}") from None
     cells = [path for path in list_cells(folder) if path.parts[-2] in case.phases]
     if not cells:
         raise WorkError(f"{folder} holds no program; a run folder has <arm>/<phase>/<cell>/about.json")

@@ -83,7 +83,7 @@ def load_subjects(folder: Path, *, chip: Path | None = None) -> tuple[list[Subje
     chip: a user's file instead of the one that the folder keeps.
     """
     if folder.is_dir() and not (folder / CASE).is_file():
-        raise TimingError(f"{folder} holds neither a run ({CASE}) nor a Chakra trace (name.0.et, name.1.et …)")
+        raise TimingError(f"{folder} is no run folder, it has no {CASE}; a Chakra trace (name.0.et …) is for replay")
     run = read_run(folder)
     known = find_chip(folder, run.case.topology.generation, chip)
     judged = judge_run(run.without_passes())

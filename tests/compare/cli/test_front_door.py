@@ -1,5 +1,6 @@
 """`wirediff`: every command behind one door, called by its own name, and nothing loaded that is not asked for."""
 
+import json
 import os
 import re
 import subprocess
@@ -50,6 +51,30 @@ def test_an_unknown_command_is_one_line_with_the_nearest(capsys: pytest.CaptureF
     assert capsys.readouterr().err == "error: wirediff has no command 'reprot'; did you mean report?\n"
     assert main(["xyz"]) == 2
     assert capsys.readouterr().err == "error: wirediff has no command 'xyz'; see wirediff --help\n"
+    assert main(["simulate", "run"]) == 2
+    assert capsys.readouterr().err.endswith(" 'simulate'; did you mean what-if or cost or replay?\n")
+
+
+def test_options_come_after_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-v", "plan"]) == 2
+    said = "error: options come after the command: wirediff COMMAND '-v'; see wirediff --help\n"
+    assert capsys.readouterr().err == said
+
+
+def test_a_run_is_replayed_by_astra_sims_rules_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its graphs are in picoseconds, which our own engine would take for nanoseconds."""
+    with pytest.raises(SystemExit) as end:
+        main(["replay", str(ROOT / "docs/example-run")])
+    assert end.value.code == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "is a run: write --as astra-sim; on our own engine what-if plays it" in printed.err
+
+
+@pytest.mark.parametrize("words", [("plan", "--list", "models"), ("teach", "--list")], ids=" ".join)
+def test_a_list_of_names_can_be_json(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) > 10
 
 
 def test_a_wrong_option_is_one_line_that_names_the_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -91,7 +91,7 @@ def test_one_lowering_serves_both_partitioners_where_the_arm_does_not_heed_them(
 
 
 def test_an_unknown_arm_is_refused_with_those_that_are_known():
-    with pytest.raises(WorkError, match="unknown arm 'tf'; choose from jax, torchxla"):
+    with pytest.raises(WorkError, match="unknown framework 'tf'; choose from jax, torchxla"):
         find_arm("tf")
 
 

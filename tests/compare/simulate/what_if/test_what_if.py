@@ -243,5 +243,5 @@ def test_the_choice_of_the_compiler_is_held_against_the_fastest_algorithm(subjec
 
 
 def test_a_folder_of_neither_kind_is_named(tmp_path):
-    with pytest.raises(TimingError, match=r"holds neither a run \(case.json\) nor a Chakra trace"):
+    with pytest.raises(TimingError, match=r"is no run folder, it has no case.json; a Chakra trace"):
         load_subjects(tmp_path)
