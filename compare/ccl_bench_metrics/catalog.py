@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -65,5 +66,7 @@ METRICS = _read(Path(__file__).with_name("catalog.toml"))
 def find_metric(name: str) -> Metric:
     """The metric of this name.  `MetricError` for any other."""
     if name not in METRICS:
-        raise MetricError(f"unknown metric {name!r}; --list names all {len(METRICS)}")
+        near = get_close_matches(name[:100], METRICS, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise MetricError(f"unknown metric {name!r}; {hint}--list names all {len(METRICS)}")
     return METRICS[name]

@@ -183,7 +183,8 @@ def test_a_program_that_only_computes_gains_nothing(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--trace", "good", "--metric", "nonsense"], "unknown metric 'nonsense'"),
+        (["--trace", "good", "--metric", "nonsense"], "unknown metric 'nonsense'; --list names all"),
+        (["--trace", "good", "--metric", "mffu"], "unknown metric 'mffu'; did you mean mfu? --list names all"),
         (["--trace", "nowhere", "--metric", "ttft"], "no such file or directory"),
         (["--trace", "good"], "give --trace DIR and --metric NAME"),
         (["--trace", "empty", "--metric", "ttft"], "no profile in this folder"),
