@@ -67,6 +67,7 @@ def _by_astra_sim(subject: Subject) -> tuple[dict[str, object], str]:
 
 
 def _by_engine(subject: Subject, request: GraphRequest) -> tuple[dict[str, object], str]:
+    assert subject.tick_ps == 1000, "our own engine plays in ns"
     try:
         played = play(Plan.of(subject.graph, subject.machine), subject.machine, eager=subject.eager)
     except TimingError as error:
