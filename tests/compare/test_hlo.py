@@ -131,6 +131,8 @@ def test_axes_that_are_not_the_program_s_are_asked_about(file, capsys, axes, rea
     printed = capsys.readouterr()
     assert [row["axes"] for row in json.loads(printed.out)] == [read]
     assert hint in printed.err
+    assert main([str(file), "--axes", axes, "--json", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_with_the_program_s_axes_there_is_no_hint(file, capsys):
