@@ -128,7 +128,8 @@ def test_gathers_of_weights_that_are_split_on_purpose_are_needed_and_sums_in_the
     summed = 17 * 4 * 128 * 2048 * 2 * 2 * 3 // 4
     assert f"Emitted {gathered + summed:,} B a step, mean over devices: {gathered + summed:,} B inherent" in shown
     # The weights of attention that are not there: q and o of 32 heads of 64, k and v of 8, a quarter on each device.
-    assert f"weights, 16 ×: {16 * 2048 * 64 * 2 * (8 + 2):,} B of" in shown
+    missing = 16 * 2048 * 64 * 2 * (8 + 2)
+    assert f"{missing:,} B of 243,269,632 B are unserved of all-gather over fsdp of weights, 16 ×." in shown
     wrong = code.replace("return pin(x", "return (x").replace("pin(weights", "(weights")
     printed = run_file(wrong)
     # Gate's and up's [8, 128, 8192 / 4] bf16 of all sequences are summed over two, in each layer.
