@@ -1,6 +1,6 @@
 """A collective's cost on its devices, and the same among classes of devices."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from compare.hlo.devices.groups import Groups
 from compare.schedule.device_classes import Classes, Hashes, LinkUses, Relation, mix, number_rows
 from compare.schedule.links import SLOTS, Torus
-from compare.timeline.arrays import Floats, Ints
+from compare.timeline.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,48 +55,40 @@ def _list_chips(torus: Torus) -> dict[int, list[int]]:
     return chips
 
 
+@dataclass(frozen=True, slots=True)
+class AlikeGroups:
+    """Groups of a collective that do the same at the same time."""
+
+    members: tuple[int, ...]
+    """Classes, in order."""
+    before_ns: float
+    moving_ns: float
+    links: frozenset[int]
+    """class x `SLOTS` + link"""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassCollective:
-    """A collective among classes.  Lists of lists are concatenated: `…_starts` says where each begins."""
+    """A collective among classes."""
 
-    before_ns: Floats
-    moving_ns: Floats
-    members: Ints
-    member_starts: Ints
-    uses: Ints
-    use_starts: Ints
-    participants: Ints
-    """The classes that are in any group."""
-    groups_of: Ints
-    """The groups of each participant."""
-    groups_of_starts: Ints
+    groups: tuple[AlikeGroups, ...]
+    groups_of: Mapping[int, tuple[int, ...]]
+    """Of each class that is in any, the indices of its groups."""
 
     @classmethod
     def of(cls, cost: CollectiveCost, relation: Relation, classes: Classes, torus: Torus) -> "ClassCollective":
         class_of_chip = {chip: int(classes.of[devices[0]]) for chip, devices in _list_chips(torus).items()}
-        picked = list(relation.pick_groups(relation.hash_groups(classes.of), classes).values())
-        members = [np.unique(classes.of[list(cost.groups[group])]).tolist() for group in picked]
-        # A group without links of its own uses the last link, which is never taken.
-        ways = [
-            sorted({class_of_chip[use // SLOTS] * SLOTS + use % SLOTS for use in cost.uses[group]})
-            or [classes.count * SLOTS]
-            for group in picked
-        ]
-        groups_of: dict[int, list[int]] = {}
-        for row, mine in enumerate(members):
-            for index in mine:
-                groups_of.setdefault(index, []).append(row)
-        participants = sorted(groups_of)
-        return cls(
-            cost.before_ns[picked],
-            cost.moving_ns[picked],
-            *_flat(members),
-            *_flat(ways),
-            np.array(participants, np.int64),
-            *_flat([groups_of[index] for index in participants]),
+        groups = tuple(
+            AlikeGroups(
+                tuple(np.unique(classes.of[list(cost.groups[group])]).tolist()),
+                float(cost.before_ns[group]),
+                float(cost.moving_ns[group]),
+                frozenset(class_of_chip[use // SLOTS] * SLOTS + use % SLOTS for use in cost.uses[group]),
+            )
+            for group in relation.pick_groups(relation.hash_groups(classes.of), classes).values()
         )
-
-
-def _flat(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
-    starts = np.cumsum([0, *map(len, lists)])[:-1]
-    return np.array([item for row in lists for item in row], np.int64), starts.astype(np.int64)
+        groups_of: dict[int, tuple[int, ...]] = {}
+        for place, group in enumerate(groups):
+            for index in group.members:
+                groups_of[index] = (*groups_of.get(index, ()), place)
+        return cls(groups, groups_of)

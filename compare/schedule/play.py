@@ -1,15 +1,17 @@
 """Play a step in the order of its text, each class on its own clock: waiting, busy links, memory bandwidth in use."""
 
-from collections.abc import Sequence
+from bisect import insort
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from functools import partial
+from operator import itemgetter
 
 import numpy as np
 
-from compare.schedule.class_collectives import ClassCollective
-from compare.schedule.links import SLOTS
-from compare.schedule.step import Compute, Container, Exchange, LocalCopy, Step
-from compare.timeline.arrays import Floats, Mask
+from compare.schedule.device_classes import number_rows
+from compare.schedule.engine import Engine, Instance
+from compare.schedule.step import Compute, Entry, Exchange, LocalCopy, Rendezvous, Step, Wait
+from compare.timeline.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,106 +39,139 @@ class PlayedStep:
 
 
 def play_step(step: Step) -> PlayedStep:
-    clocks, times = Clocks.of(step.classes.count), list[Times]()
-    for index, entry in enumerate(step.entries):
-        begun = ready = clocks.now
-        end: Floats | None = None
-        if isinstance(entry, Compute):
-            clocks.compute(entry.run.total_ns, entry.run.memory_ns, entry.active)
-        elif isinstance(entry, Exchange):
-            ready, end = clocks.meet(entry.rendezvous.among, entry.active)
-            if not entry.is_start:
-                clocks.wait(end, entry.active)
-        elif isinstance(entry, LocalCopy):
-            clocks.start_copy(index, entry.ns, entry.active)
-        elif not isinstance(entry, Container):
-            is_copy = entry.begun in clocks.copies
-            clocks.wait(clocks.end_copy(entry.begun) if is_copy else times[entry.begun].end, entry.active)
-        times.append(Times(begun, ready, clocks.now if end is None else end))
-    return PlayedStep(step, times)
+    return StepPlayer(step).play()
 
 
 @dataclass
 class EgressLinks:
-    """The links out of the chips of each class: when the last started collective occupies them.
+    """The links out of the chips of each class: who has taken them, from when to when."""
 
-    Another collective may use a link before that one, if the gap is long enough.
-    """
+    taken: list[tuple[float, float, int, frozenset[int]]] = field(default_factory=list)
+    """(begin, end, transfer, links), by their begin."""
 
-    before: Floats
-    """The end of the occupation before that; the last entry is never taken: 0 in all three."""
-    since: Floats
-    until: Floats
+    def take(self, links: frozenset[int], now: float, wanted: float, ns: float, transfer: int) -> float:
+        """The first time from `wanted` on at which no other transfer has one of the links for so long.
 
-    @classmethod
-    def of(cls, num_links: int) -> Self:
-        return cls(np.zeros(num_links), np.zeros(num_links), np.zeros(num_links))
-
-    def take(self, among: ClassCollective, wanted: Floats) -> Floats:
-        """Per group when all bytes have passed, given the time at which it would begin (-inf: it does not run)."""
-        uses, starts, moving = among.uses, among.use_starts, among.moving_ns
-        counts = np.diff([*starts, uses.size])
-        is_free = self.until[uses] <= np.repeat(wanted, counts)
-        early = np.maximum(wanted, np.maximum.reduceat(np.where(is_free, 0.0, self.before[uses]), starts))
-        late = np.minimum.reduceat(np.where(is_free, np.inf, self.since[uses]), starts)
-        fits = (early + moving <= late) & (late < np.inf) & (wanted > -np.inf)
-        begin = np.where(fits, early, np.maximum(wanted, np.maximum.reduceat(self.until[uses], starts)))
-        goes_before = np.repeat(fits, counts) & ~is_free
-        (between,) = np.nonzero(goes_before)
-        (behind,) = np.nonzero(~goes_before & np.repeat(wanted > -np.inf, counts))
-        begins, ends = (np.repeat(times, counts) for times in (begin, begin + moving))
-        self.before[uses[behind]] = self.until[uses[behind]]
-        np.maximum.at(self.before, uses[between], ends[between])
-        self.since[uses[behind]] = np.inf
-        np.minimum.at(self.since, uses[behind], begins[behind])
-        np.maximum.at(self.until, uses[behind], ends[behind])
-        self.before[-1] = self.since[-1] = self.until[-1] = 0.0
-        return np.where(wanted > -np.inf, begin + moving, wanted)
+        The groups of one transfer share the links: their load is counted together.  now: all that is asked for from now
+        on is for this time or a later one.
+        """
+        self.taken = [each for each in self.taken if each[1] > now]
+        begin = wanted
+        for since, until, other, theirs in self.taken:
+            if other != transfer and since < begin + ns and begin < until and not links.isdisjoint(theirs):
+                begin = until
+        if ns and links:
+            insort(self.taken, (begin, begin + ns, transfer, links), key=itemgetter(0))
+        return begin
 
 
-@dataclass
-class Clocks:
-    """All times in ns, one entry for each class."""
+_COMPUTE, _COPY, _EXCHANGE, _START, _WAIT, _OTHER = range(6)
+_Command = tuple[int, int, float, float]
+"""(number of the entry, what it is, two numbers of it): what the loop of a class reads, thousands of times a step."""
 
-    now: Floats
-    egress: EgressLinks
-    taken: Floats
-    """Time in which the TensorCore has used the memory so far; local copies run in the rest."""
-    queued: Floats
-    """When the last copy would end if copies had the memory to themselves."""
-    copies: dict[int, Floats] = field(default_factory=dict)
-    """The same for each local copy in flight, by its entry."""
 
-    @classmethod
-    def of(cls, num_classes: int) -> Self:
-        return cls(
-            np.zeros(num_classes), EgressLinks.of(num_classes * SLOTS + 1), np.zeros(num_classes), np.zeros(num_classes)
-        )
+def _command(number: int, entry: Entry) -> _Command:
+    if isinstance(entry, Compute):
+        # Its memory traffic has priority over the copies under way: they run in the rest of its time.
+        return number, _COMPUTE, entry.run.total_ns, min(entry.run.memory_ns, entry.run.total_ns)
+    if isinstance(entry, LocalCopy):
+        return number, _COPY, entry.ns, 0.0
+    if isinstance(entry, Exchange):
+        return number, _START if entry.is_start else _EXCHANGE, 0.0, 0.0
+    return number, _WAIT if isinstance(entry, Wait) else _OTHER, entry.begun, 0.0
 
-    def compute(self, ns: float, memory_ns: float, active: Mask) -> None:
-        """Advance by compute.  Its memory traffic has priority over copies in flight."""
-        self.taken = np.where(active, self.taken + min(memory_ns, ns), self.taken)
-        self.now = np.where(active, self.now + ns, self.now)
 
-    def start_copy(self, entry: int, ns: float, active: Mask) -> None:
-        """Queue a local copy behind earlier ones."""
-        self.queued = np.where(active, np.maximum(self.now - self.taken, self.queued) + ns, self.queued)
-        self.copies[entry] = self.queued
+def _list_commands(step: Step) -> list[list[_Command]]:
+    """Of each class; those that execute the same share one list."""
+    commands = [_command(number, entry) for number, entry in enumerate(step.entries)]
+    active = np.array([entry.active for entry in step.entries], np.bool_).reshape(-1, step.classes.count).T
+    which = number_rows(active).tolist()
+    distinct = {number: active[which.index(number)] for number in which}
+    lists = {number: [commands[at] for at in np.flatnonzero(mask).tolist()] for number, mask in distinct.items()}
+    return [lists[number] for number in which]
 
-    def end_copy(self, entry: int) -> Floats:
-        """When a copy ends that has the memory to itself from now on."""
-        return self.copies.pop(entry) + self.taken
 
-    def meet(self, among: ClassCollective, active: Mask) -> tuple[Floats, Floats]:
-        """Start a collective: when the last member has come, and, its links being free, when all data has arrived."""
-        ready, end = self.now.copy(), self.now.copy()
-        if among.participants.size:
-            arrivals = np.where(active, self.now, -np.inf)[among.members]
-            last = np.maximum.reduceat(arrivals, among.member_starts)
-            done = self.egress.take(among, last + among.before_ns)
-            for times, of_group in ((ready, last), (end, done)):
-                times[among.participants] = np.maximum.reduceat(of_group[among.groups_of], among.groups_of_starts)
-        return np.where(active, ready, self.now), np.where(active, end, self.now)
+class StepPlayer(Engine[Instance]):
+    """Each class executes its entries one after another; a node is an entry."""
 
-    def wait(self, until: Floats, active: Mask) -> None:
-        self.now = np.where(active, np.maximum(self.now, until), self.now)
+    def __init__(self, step: Step):
+        super().__init__([len(step.entries)] * step.classes.count)
+        self.step, self.links = step, EgressLinks()
+        self.commands = _list_commands(step)
+        self.cores = [self._execute(index) for index in range(step.classes.count)]
+        self.waits_for = [-1] * step.classes.count
+        """The entry whose end each class needs to go on."""
+        self.clocks = [-1.0] * step.classes.count
+        """When each class has done all."""
+
+    def play(self) -> PlayedStep:
+        for core in self.cores:
+            next(core, None)
+        self.run()
+        assert min(self.clocks, default=0.0) >= 0, "a class waits for what nobody sends"
+        return PlayedStep(self.step, self._list_times())
+
+    def _execute(self, index: int) -> Iterator[None]:
+        """One class; pauses where it needs the end of a collective."""
+        now = memory_ns = queued = 0.0
+        copies = dict[float, float]()
+        """By its entry, when each copy under way would end, and `queued` the last, with the memory to themselves."""
+        starts, ends = self.starts[index], self.ends[index]
+        for number, what, ns, of_memory in self.commands[index]:
+            starts[number] = now
+            if what == _COMPUTE:
+                now += ns
+                memory_ns += of_memory
+            elif what == _COPY:
+                left = now - memory_ns
+                queued = copies[number] = (queued if queued > left else left) + ns
+            elif what == _WAIT:
+                end = copies.pop(ns, None)
+                if end is None:
+                    now = yield from self._wait(index, int(ns), now)
+                elif end + memory_ns > now:
+                    now = end + memory_ns
+            elif what != _OTHER and (places := self._rendezvous(number).among.groups_of.get(index)):
+                self.at(now, partial(self.join, index, number, number, places), rank=number)
+                if what == _START:
+                    continue
+                now = yield from self._wait(index, number, now)
+            ends[number] = now
+        self.clocks[index] = now
+
+    def _wait(self, index: int, node: int, now: float) -> Generator[None, None, float]:
+        """For what the class has started; returns its clock behind it."""
+        if self.ends[index][node] < 0 <= self.starts[index][node]:
+            self.waits_for[index] = node
+            yield
+        return max(now, self.ends[index][node])
+
+    def _rendezvous(self, number: int) -> Rendezvous:
+        entry = self.step.entries[number]
+        assert isinstance(entry, Exchange)
+        return entry.rendezvous
+
+    def open(self, transfer: int, place: int) -> Instance:
+        active = self.step.entries[transfer].active.tolist()
+        members = self._rendezvous(transfer).among.groups[place].members
+        return Instance(transfer, place, sum(active[index] for index in members))
+
+    def begin(self, instance: Instance) -> None:
+        group = self._rendezvous(instance.transfer).among.groups[instance.place]
+        wanted = self.now + group.before_ns
+        begin = self.links.take(group.links, self.now, wanted, group.moving_ns, instance.transfer)
+        self.at(begin + group.moving_ns, partial(self.end_instance, instance), rank=instance.transfer)
+
+    def end_node(self, index: int, node: int) -> None:
+        self.ends[index][node] = self.now
+        if self.waits_for[index] == node:
+            self.waits_for[index] = -1
+            next(self.cores[index], None)
+
+    def _list_times(self) -> list[Times]:
+        begun, ready, end = (np.array(times).T for times in (self.starts, self.joined, self.ends))
+        # A class comes to what it does not execute when it comes to what it executes next.
+        begun = np.where(begun < 0, np.inf, begun)
+        begun = np.minimum.accumulate(np.vstack([begun, self.clocks])[::-1])[:0:-1]
+        ready, end = (np.where(times < 0, begun, times) for times in (ready, end))
+        return list(map(Times, begun, ready, end))

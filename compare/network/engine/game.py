@@ -7,7 +7,6 @@ both its ends.
 
 import heapq
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -20,6 +19,7 @@ from compare.network.engine.graph_layout import Plan
 from compare.network.engine.links import Links
 from compare.network.graph.graph import COLLECTIVE, COMPUTE, HOST, RECEIVE, SEND, NodeTable, list_partners
 from compare.network.machines.machine import Machine
+from compare.schedule.engine import Engine, Instance
 from compare.timeline.arrays import Floats
 
 Uses = tuple[tuple[int, float], ...]
@@ -51,55 +51,38 @@ class Played:
 
 
 @dataclass(slots=True, eq=False)
-class Instance:
-    """One execution of a transfer in one group of classes."""
+class PhasedInstance(Instance):
+    """One whose chunks pass through phases."""
 
-    transfer: int
     group: ClassGroup
     priority: int
     phases: tuple[Phase, ...]
-    missing: int
-    """Members, or ends, that have not come."""
-    nodes: list[tuple[int, int]] = field(default_factory=list)
-    """(class, node) that end with it."""
-    joined: float = 0.0
     launch_ns: float = 0.0
     """Before its first chunk."""
     chunks_left: int = 1
-    begun: bool = False
-    ended: float = -1.0
     waiting: dict[int, deque[int]] = field(default_factory=dict)
     """The phases that chunks wait for, before each dim."""
     free: dict[int, int] = field(default_factory=dict)
     """Slots of each dim."""
 
 
-class Game:
+class Game(Engine[PhasedInstance]):
     def __init__(self, plan: Plan, machine: Machine, *, eager: bool, scale_compute: float):
+        self.tables = [plan.graph.table(rank) for rank in plan.classes.first.tolist()]
+        super().__init__([table.size for table in self.tables])
         self.plan, self.machine, self.eager = plan, machine, eager
         self.links = Links.of(machine)
         self.shared, self.slots = SharedLinks(), machine.slots
-        self.events: list[tuple[float, int, Callable[[], None]]] = []
-        self.order = 0
-        self.now = 0.0
         self.phases: dict[tuple[int, int], list[tuple[Phase, ...]]] = {}
-        self.instances: dict[tuple[int, int], Instance] = {}
-        self.queue: list[Instance] = []
+        self.queue: list[PhasedInstance] = []
         """Instances that wait for a turn, where the machine limits how many are in flight."""
-        first = plan.classes.first.tolist()
-        self.in_flight = [0] * len(first)
-        self.tables = [plan.graph.table(rank) for rank in first]
+        self.in_flight = [0] * len(self.tables)
         shared_parts = {id(table): _TableParts.of(table, machine, scale_compute) for table in self.tables}
         self.parts = [shared_parts[id(table)] for table in self.tables]
         self.left = [list(parts.num_deps) for parts in self.parts]
-        self.ready: list[dict[int, list[int]]] = [{COMPUTE: [], HOST: []} for _ in first]
+        self.ready: list[dict[int, list[int]]] = [{COMPUTE: [], HOST: []} for _ in self.tables]
         """Of each class, by the core that they run on."""
-        self.computing: list[set[int]] = [set() for _ in first]
-        self.starts = [[-1.0] * table.size for table in self.tables]
-        self.joined = [[-1.0] * table.size for table in self.tables]
-        self.ends = [[-1.0] * table.size for table in self.tables]
-        self.pending: dict[tuple[int, int], int] = {}
-        """(class, node) -> its groups that have not ended, where there are several."""
+        self.computing: list[set[int]] = [set() for _ in self.tables]
 
     def play(self) -> Played:
         for index, parts in enumerate(self.parts):
@@ -108,18 +91,11 @@ class Game:
         for index in range(len(self.parts)):
             self._compute(index, COMPUTE)
             self._compute(index, HOST)
-        events, pop = self.events, heapq.heappop
-        while events:
-            self.now, _, act = pop(events)
-            act()
+        self.run()
         self._check_ended()
         return Played(
             self.plan, self.machine, *(tuple(map(np.array, times)) for times in (self.starts, self.joined, self.ends))
         )
-
-    def at(self, time: float, act: Callable[[], None]) -> None:
-        self.order += 1
-        heapq.heappush(self.events, (time, self.order, act))
 
     # Ranks
 
@@ -129,9 +105,9 @@ class Game:
             heapq.heappush(self.ready[index][op], node)
         elif self.parts[index].transfers[node] < 0:
             self.starts[index][node] = self.joined[index][node] = self.now
-            self.at(self.now + self.parts[index].ns[node], partial(self._end_node, index, node))
+            self.at(self.now + self.parts[index].ns[node], partial(self.end_node, index, node))
         else:
-            self._join(index, node)
+            self._communicate(index, node)
 
     def _compute(self, index: int, core: int) -> None:
         if core in self.computing[index] or not self.ready[index][core]:
@@ -143,9 +119,9 @@ class Game:
 
     def _end_compute(self, index: int, core: int, node: int) -> None:
         self.computing[index].remove(core)
-        self._end_node(index, node)
+        self.end_node(index, node)
 
-    def _end_node(self, index: int, node: int) -> None:
+    def end_node(self, index: int, node: int) -> None:
         self.ends[index][node] = self.now
         left = self.left[index]
         for after in self.parts[index].followers[node]:
@@ -157,42 +133,27 @@ class Game:
 
     # Transfers
 
-    def _join(self, index: int, node: int) -> None:
+    def _communicate(self, index: int, node: int) -> None:
         parts = self.parts[index]
         self.starts[index][node] = self.now
         if parts.fixed[node]:
             self.joined[index][node] = self.now
-            self.at(self.now + parts.fixed[node], partial(self._end_node, index, node))
+            self.at(self.now + parts.fixed[node], partial(self.end_node, index, node))
             return
-        transfer = parts.transfers[node]
-        role = 1 if parts.ops[node] == RECEIVE else 0
+        transfer, role = parts.transfers[node], 1 if parts.ops[node] == RECEIVE else 0
         places = self.plan.groups_of[int(self.plan.traffic_of[transfer])][index, role]
-        if len(places) > 1:
-            self.pending[index, node] = len(places)
-        for place in places:
-            instance = self._instance(transfer, place)
-            instance.missing -= 1
-            if instance.ended >= 0:  # a message that came before its receiver
-                self.joined[index][node] = self.now
-                self._end_member(index, node)
-                continue
-            instance.nodes.append((index, node))
-            if self.eager and self.plan.graph.transfers[transfer].are_pairs:
-                complete = role == 0
-            else:
-                complete = instance.missing == 0
-            if complete and not instance.begun:
-                self._begin_when_free(instance)
+        self.join(index, node, transfer, places, is_awaited=role == 0 or not self._is_eager(transfer))
 
-    def _instance(self, transfer: int, place: int) -> Instance:
-        if (transfer, place) not in self.instances:
-            traffic = int(self.plan.traffic_of[transfer])
-            spec = self.plan.graph.transfers[transfer]
-            group = self.plan.groups[traffic][place]
-            self.instances[transfer, place] = Instance(
-                transfer, group, spec.priority, self._phases_of(traffic, spec.num_bytes)[place], len(group.members)
-            )
-        return self.instances[transfer, place]
+    def _is_eager(self, transfer: int) -> bool:
+        """A message that leaves without its receiver."""
+        return self.eager and self.plan.graph.transfers[transfer].are_pairs
+
+    def open(self, transfer: int, place: int) -> PhasedInstance:
+        traffic, spec = int(self.plan.traffic_of[transfer]), self.plan.graph.transfers[transfer]
+        group = self.plan.groups[traffic][place]
+        missing = 1 if self._is_eager(transfer) else len(group.members)
+        phases = self._phases_of(traffic, spec.num_bytes)[place]
+        return PhasedInstance(transfer, place, missing, group=group, priority=spec.priority, phases=phases)
 
     def _phases_of(self, traffic: int, num_bytes: int) -> list[tuple[Phase, ...]]:
         if (traffic, num_bytes) not in self.phases:
@@ -201,11 +162,9 @@ class Game:
             )
         return self.phases[traffic, num_bytes]
 
-    def _begin_when_free(self, instance: Instance) -> None:
-        instance.begun = True
-        instance.joined = self.now
+    def begin(self, instance: PhasedInstance) -> None:
         if self.machine.in_flight is None:
-            self.begin(instance)
+            self.send(instance)
             return
         self.queue.append(instance)
         self._serve()
@@ -224,9 +183,9 @@ class Game:
                 for index in members:
                     self.in_flight[index] += 1
                 self.queue.remove(instance)
-                self.begin(instance)
+                self.send(instance)
 
-    def begin(self, instance: Instance) -> None:
+    def send(self, instance: PhasedInstance) -> None:
         if not instance.phases:
             self.at(self.now + self.machine.launch_ns, partial(self.end_instance, instance))
             return
@@ -234,20 +193,20 @@ class Game:
         for _ in range(self.machine.chunks):
             self._queue_chunk(instance, 0)
 
-    def _queue_chunk(self, instance: Instance, place: int) -> None:
+    def _queue_chunk(self, instance: PhasedInstance, place: int) -> None:
         dim = instance.phases[place][0]
         if dim not in instance.waiting:
             instance.waiting[dim], instance.free[dim] = deque(), self.slots
         instance.waiting[dim].append(place)
         self._serve_dim(instance, dim)
 
-    def _serve_dim(self, instance: Instance, dim: int) -> None:
+    def _serve_dim(self, instance: PhasedInstance, dim: int) -> None:
         waiting, free = instance.waiting[dim], instance.free
         while waiting and free[dim]:
             free[dim] -= 1
             self._enter(instance, waiting.popleft())
 
-    def _enter(self, instance: Instance, place: int) -> None:
+    def _enter(self, instance: PhasedInstance, place: int) -> None:
         before = instance.phases[place][1] + instance.launch_ns
         instance.launch_ns = 0.0
         if before:
@@ -255,7 +214,7 @@ class Game:
         else:
             self._flow(instance, place)
 
-    def _flow(self, instance: Instance, place: int) -> None:
+    def _flow(self, instance: PhasedInstance, place: int) -> None:
         _, _, moving, uses = instance.phases[place]
         if moving <= 0:
             self._leave(instance, place)
@@ -274,7 +233,7 @@ class Game:
             self._schedule(changed)
         flow.ended()
 
-    def _leave(self, instance: Instance, place: int) -> None:
+    def _leave(self, instance: PhasedInstance, place: int) -> None:
         left = instance.phases[place][0]
         instance.free[left] += 1
         if place + 1 < len(instance.phases):
@@ -285,23 +244,13 @@ class Game:
                 self.end_instance(instance)
         self._serve_dim(instance, left)
 
-    def end_instance(self, instance: Instance) -> None:
-        instance.ended = self.now
+    def end_instance(self, instance: PhasedInstance) -> None:
         if self.machine.in_flight is not None:
             for index in {index for index, _ in instance.group.members}:
                 self.in_flight[index] -= 1
-        for index, node in instance.nodes:
-            self.joined[index][node] = max(self.joined[index][node], instance.joined)
-            self._end_member(index, node)
+        super().end_instance(instance)
         if self.machine.in_flight is not None:
             self._serve()
-
-    def _end_member(self, index: int, node: int) -> None:
-        if (index, node) in self.pending:
-            self.pending[index, node] -= 1
-            if self.pending[index, node]:
-                return
-        self._end_node(index, node)
 
     def _check_ended(self) -> None:
         """Raises `GraphError`, which names ranks and nodes, where some never end."""

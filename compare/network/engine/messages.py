@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from compare.network.algorithms import Phase, Step, lay_out, lay_out_pairs
-from compare.network.engine.game import Game, Instance
+from compare.network.engine.game import Game, PhasedInstance
 from compare.network.engine.graph_layout import Plan, kind_of
 from compare.network.engine.links import Links
 from compare.network.machines.machine import CUT_THROUGH, Machine
@@ -62,7 +62,7 @@ def _make_round(links: Links, phase: Phase, step: Step) -> Round:
 class _Progress:
     """One collective of one group under way."""
 
-    instance: Instance
+    instance: PhasedInstance
     num_bytes: float
     rounds: Sequence[Round]
     missing: list[dict[int, int]]
@@ -85,7 +85,7 @@ class MessageGame(Game):
         self.free = [0.0] * self.links.count
         self.rounds: dict[tuple[str, int, int], list[Round]] = {}
 
-    def begin(self, instance: Instance) -> None:
+    def send(self, instance: PhasedInstance) -> None:
         transfer = self.plan.graph.transfers[instance.transfer]
         key = (transfer.kind, id(transfer.groups), instance.group.group)
         if key not in self.rounds:

@@ -5,7 +5,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from compare.schedule.class_collectives import ClassCollective, CollectiveCost, relate_chips, relate_devices
+from compare.schedule.class_collectives import (
+    AlikeGroups,
+    ClassCollective,
+    CollectiveCost,
+    relate_chips,
+    relate_devices,
+)
 from compare.schedule.device_classes import group_devices, number_rows
 from compare.schedule.links import SLOTS, Torus
 from meshes.devices.topology import Topology
@@ -80,12 +86,8 @@ def test_a_rendezvous_lists_each_kind_of_group_once():
     rendezvous = meeting(pairs, pairs=True, uses=tuple(frozenset({at * SLOTS}) for at in range(4)))
     devices = group(torus(), [rendezvous])
     class_collective = ClassCollective.of(rendezvous, relate_devices(rendezvous, torus()), devices, torus())
-    assert (class_collective.moving_ns.tolist(), class_collective.members.tolist(), class_collective.uses.tolist()) == (
-        [1.0],
-        [0, 1],
-        [0],
-    )
-    assert (class_collective.participants.tolist(), class_collective.groups_of.tolist()) == ([0, 1], [0, 0])
+    assert class_collective.groups == (AlikeGroups((0, 1), 0.0, 1.0, frozenset({0})),)
+    assert class_collective.groups_of == {0: (0,), 1: (0,)}
 
 
 @pytest.mark.parametrize("rows", [

@@ -132,10 +132,12 @@ body {{
     assert timeline.notes == ()
 
 
-LATE = f"""
+def late(cycles):
+    """Odd devices compute for so long, even ones do nothing."""
+    return f"""
 late {{
   l = {X} parameter(0)
-  ROOT m = {X} compute(l, 10000)
+  ROOT m = {X} compute(l, {cycles})
 }}
 early {{
   e = {X} parameter(0)
@@ -144,24 +146,45 @@ early {{
 """
 
 
-def test_who_waits_for_a_late_device_does_not_keep_its_link_from_others():
-    """Odd devices come 10000 ns late to a permute from the even ones, which meanwhile sum over the same links: that in
-    the middle of a line carries the 4000 bytes of both its groups."""
-    entry = f"""
+LATE = f"""
   id = u32[] partition-id()
   one = u32[] constant(1)
   bit = u32[] and(id, one)
   odd = pred[] compare(bit, one), direction=EQ
   y = {X} conditional(odd, x, x), true_computation=late, false_computation=early
+"""
+SUMS = all_reduce("y", groups="{{0,2},{1,3},{4,6},{5,7}}").replace("channel_id=1", "channel_id=2")
+SUM_LATENCY_NS, SUM_NS = 100 + 2 * 2 * 10, 8000 / 10
+"""The link in the middle of a line carries the 4000 bytes of both its groups."""
+
+
+@pytest.mark.parametrize(
+    ("cycles", "permuted"),
+    [
+        (10000, 10000 + PERMUTE_NS),
+        (500, SUM_LATENCY_NS + SUM_NS + 400),  # it asks at 500, for 610; the links are taken until 940
+    ],
+)
+def test_who_waits_for_a_late_device_does_not_keep_its_link_from_others(cycles, permuted):
+    """Odd devices come late to a permute from the even ones, which meanwhile sum over the same links."""
+    entry = f"""{LATE}
   s = ({X}, {X}, u32[], u32[]) collective-permute-start(y), channel_id=1, source_target_pairs={{{{0,1}},{{2,3}},{{4,5}},{{6,7}}}}
-  r = {X} {all_reduce("y", groups="{{0,2},{1,3},{4,6},{5,7}}").replace("channel_id=1", "channel_id=2")}
+  r = {X} {SUMS}
   d = {X} collective-permute-done(s)
   ROOT all = ({X}, {X}) tuple(r, d)
 """  # noqa: E501
-    timeline = run(program(entry, more=LATE))
-    summed = 100 + 2 * 2 * 10 + 8000 / 10
+    timeline = run(program(entry, more=late(cycles)))
+    summed = SUM_LATENCY_NS + SUM_NS
     assert comms(timeline, 0)[1] == ("r", 0, summed, summed)
-    assert comms(timeline, 0)[0][:3] == ("s", 0, 10000 + PERMUTE_NS)
+    assert comms(timeline, 0)[0][:3] == ("s", 0, permuted)
+
+
+def test_groups_of_one_collective_share_their_links_whenever_they_come():
+    """The two devices of each of 4 chips are in two groups; a link of the ring carries 2 times 3/4 of 4000 bytes."""
+    sums = all_reduce("y", groups="{{0,2,4,6},{1,3,5,7}}").replace("channel_id=1", "channel_id=2")
+    timeline = run(program(f"{LATE}  ROOT r = {X} {sums}", more=late(500)), mesh="tp8@v4:2x2x1")
+    took = 100 + 6 * 10 + 2 * 3 / 4 * 4000 / 10
+    assert [comms(timeline, device) for device in (0, 1)] == [[("r", 0, took, took)], [("r", 500, took, took)]]
 
 
 def test_only_those_whose_links_are_taken_wait_for_them():
