@@ -1,7 +1,7 @@
 """`python -m benchmarks.chakra`: the export of Llama-3.1-8B on 256 ranks as Chakra traces, and its way back.
 
 The run is compiled first (about a minute).  The export is the whole command, of all programs and of the largest alone;
-seconds and the most memory.  Then the largest trace is read and played in ASTRA-sim's cycles.
+seconds and the most memory.  Then the largest trace is read and simulated in ASTRA-sim's cycles.
 """
 
 import tempfile
@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.measuring import measure, python
 from compare.chakra.reader import build_trace, read_folder
 from compare.chakra.settings import read_settings
-from compare.network.astra_sim.program import play_graph
+from compare.network.astra_sim.program import replay_graph
 
 RUN = ("--mesh", "dp32pp2tp4@v5e:16x16", "--model", "llama-3.1-8b", "--batch", "128")
 ALONE = ("--arm", "torchxla", "--phase", "prefill", "--cell", "tpu")
@@ -37,11 +37,11 @@ def main() -> None:
         reading = time.perf_counter() - begun
         machine = read_settings(folders[0], num_ranks=256).machine
         begun = time.perf_counter()
-        played = play_graph(trace.graph, machine, tick_ps=trace.tick_ps)
-        playing = time.perf_counter() - begun
+        simulated = replay_graph(trace.graph, machine, tick_ps=trace.tick_ps)
+        simulating = time.perf_counter() - begun
         print(
-            f"read in {reading:.2f} s ({trace.graph.num_nodes:,} nodes), played in {playing:.1f} s: "
-            f"{max(played.cycles):,} cycles of 1 ps"
+            f"read in {reading:.2f} s ({trace.graph.num_nodes:,} nodes), simulated in {simulating:.1f} s: "
+            f"{max(simulated.cycles):,} cycles of 1 ps"
         )
 
 

@@ -24,7 +24,7 @@ from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
 from compare.run.tasks import QUIET
 from compare.schedule.hardware import Hardware
-from compare.schedule.schedule import simulate
+from compare.schedule.schedule import model_module
 from compare.timeline.timeline import Timeline
 from meshes.devices.generations import GENERATIONS
 from meshes.devices.topology import Place
@@ -111,7 +111,7 @@ def _timeline(row: Measurement, program: Program, hardware: Hardware) -> Timelin
     if row.fields.get("alone"):
         rows = [replace(row, groups=row.groups[:1]) for row in rows]
     torus = program.torus(chip(row), on_chip_weight=hardware.link_bytes_per_ns / hardware.chip_bytes_per_ns)
-    return simulate(module, rows, torus, hardware=hardware, slices=1, name=row.generation)
+    return model_module(module, rows, torus, hardware=hardware, slices=1, name=row.generation)
 
 
 def fit_links(rows: list[Measurement], compiled: Mapping[str, Program], *, hop_s: float | None) -> tuple[float, ...]:

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from compare.network.engine.graph_layout import Plan
-from compare.network.engine.play import play
+from compare.network.engine.simulate import simulate_graph
 from compare.network.graph.graph import COLLECTIVE, COMPUTE, Graph, NodeTableBuilder, Transfer
 from compare.network.machines.machine import (
     ALL_GATHER,
@@ -45,7 +45,7 @@ def main() -> None:
         algorithms=Algorithms.alike((Algorithm(RING),)),
     )
     graph = list_distinct_ranks()
-    seconds, _ = _clock(lambda: play(Plan.of(graph, line), line))
+    seconds, _ = _clock(lambda: simulate_graph(Plan.of(graph, line), line))
     print(f"{RANKS} ranks of {NODES:,} nodes, all different: {seconds:.2f} s, aim {AIMS_S[0]:g} s")
     cube = Machine(
         name="16×16×16",
@@ -53,10 +53,10 @@ def main() -> None:
         algorithms=Algorithms.alike((Algorithm(TWO_WAY_RING),) * 3),
     )
     training = list_training_step()
-    seconds, played = _clock(lambda: play(Plan.of(training, cube), cube))
+    seconds, simulated = _clock(lambda: simulate_graph(Plan.of(training, cube), cube))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(
-        f"{training.num_ranks:,} chips, {training.num_nodes:,} nodes in {played.plan.classes.count} classes: "
+        f"{training.num_ranks:,} chips, {training.num_nodes:,} nodes in {simulated.plan.classes.count} classes: "
         f"{seconds:.2f} s, aim {AIMS_S[1]:g} s; {peak:.2f} GiB at most so far, aim 4"
     )
     seconds, steps = _clock(run_what_ifs)
@@ -123,7 +123,7 @@ def list_training_step() -> Graph:
 
 
 def run_what_ifs() -> int:
-    """Read a run, and play its programs on 50 machines; returns the number of steps."""
+    """Read a run, and simulate its programs on 50 machines; returns the number of steps."""
     subjects, _ = load_subjects(EXAMPLE)
     sweep = Sweep("ici", tuple(np.geomspace(0.25, 8, WHAT_IFS).tolist()), is_log=True)
     for subject in subjects:

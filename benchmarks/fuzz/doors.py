@@ -135,7 +135,7 @@ def list_sweeps(path: Path) -> object:
     return list(sweep_commands(read_study(path)))
 
 
-def play_natively(folder: Path) -> None:
+def simulate_natively(folder: Path) -> None:
     """A trace on our own engine, which takes some that ASTRA-sim's rules refuse."""
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         replay.main([str(folder)])

@@ -28,7 +28,7 @@ from compare.hlo.text.files import read_file
 from compare.hlo.text.metadata import SourceNames
 from compare.hlo.text.module import read
 from compare.metrics.meters import summarize_files
-from compare.network.astra_sim.program import play_graph
+from compare.network.astra_sim.program import replay_graph
 from compare.network.machines.collective import Collective
 from compare.network.machines.machine_file import read_machine
 from compare.network.native.times import time_collective
@@ -292,10 +292,10 @@ def _play_trace(path: Path) -> object:
     (folder / "run.txt").unlink(missing_ok=True)
     (folder / "memory.json").write_text(doors.MEMORY)
     path.write_bytes(given)
-    doors.play_natively(folder)
+    doors.simulate_natively(folder)
     trace = build_trace(read_folder(folder))
     settings = read_settings(folder, num_ranks=4)
-    return play_graph(trace.graph, settings.machine, tick_ps=1000, unnamed=trace.unnamed, options=settings.options)
+    return replay_graph(trace.graph, settings.machine, tick_ps=1000, unnamed=trace.unnamed, options=settings.options)
 
 
 def _cell(path: Path) -> object:

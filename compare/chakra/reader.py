@@ -233,7 +233,7 @@ def _missing_of(node: TraceNode) -> str:
 
 def _note_of(node: TraceNode) -> str:
     if node.type == schema.COMPUTE or node.type in _OPS:
-        return "a communication of the CPU is played as its work" if node.is_cpu_op and node.type in _OPS else ""
+        return "a communication of the CPU is simulated as its work" if node.is_cpu_op and node.type in _OPS else ""
     return f"a {schema.NODE_TYPES[node.type]} takes no time here"
 
 

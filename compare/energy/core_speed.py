@@ -19,7 +19,7 @@ from compare.energy.voltage import GAMMAS, STEP, Voltage
 from compare.hlo.collective import Collective
 from compare.hlo.text.module import Module
 from compare.schedule.hardware import Hardware
-from compare.schedule.schedule import model_step, play_program
+from compare.schedule.schedule import model_step, simulate_program
 from compare.timeline.arrays import Floats, Mask
 from compare.timeline.timeline import Timeline
 from meshes.devices.chip import Chip
@@ -52,7 +52,7 @@ class Workload:
             if speed == 1:
                 return float(nominal.steps["duration_ns"].max())
             # What its timeline would say, without the events of one.
-            return float(play_program(module, rows, plan, hardware=scale_hardware(hardware, part, speed)).end_ns)
+            return float(simulate_program(module, rows, plan, hardware=scale_hardware(hardware, part, speed)).end_ns)
 
         chips = plan.mesh.num_devices / plan.topology.generation.devices
         return cls(step_ns, count_amounts(nominal), chips)

@@ -1,4 +1,4 @@
-"""Classes of devices that do the same at the same time: each class is played once, by its first device.
+"""Classes of devices that do the same at the same time: each class is simulated once, by its first device.
 
 Colour refinement: devices differ by what they do alone, by the groups that they are in, by the groups that use their
 links, and by the classes of their partners, until nothing changes.  Sums of mixed 64-bit numbers stand for multisets.

@@ -1,8 +1,8 @@
 """The engine of all simulated time: an event loop, and the transfers at which classes of ranks meet.
 
-A transfer begins when all that it waits for have come.  When a class comes to it, and what links it passes, say the two
-uses: a step in the order of its text on a TPU's own links (`compare.schedule.play`), and a graph of nodes on any
-machine (`compare.network.engine.game`).
+A transfer begins when all that it waits for have come.  Who comes when, and over what links it goes, is for those who
+use it: a step in the order of its text, on a TPU's own links (`compare.schedule.step_simulator`), and a graph of nodes
+on any machine (`compare.network.engine.graph_simulator`).
 """
 
 import heapq

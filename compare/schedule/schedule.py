@@ -15,9 +15,9 @@ from compare.schedule.device_classes import group_devices
 from compare.schedule.exchange import CollectiveCosts
 from compare.schedule.hardware import Hardware
 from compare.schedule.links import Torus
-from compare.schedule.play import PlayedStep, play_step
 from compare.schedule.schedule_program import CollectiveOp, Conditional, Node, Schedule, walk
 from compare.schedule.step import Rendezvous, Unroller
+from compare.schedule.step_simulator import SimulatedStep, simulate_step
 from compare.schedule.trace_writer import write_timeline
 from compare.timeline.arrays import Ints
 from compare.timeline.errors import TimingError
@@ -32,7 +32,7 @@ def model_step(module: Module, rows: Sequence[Collective], plan: Plan, *, hardwa
     rows: the module's collectives, with the plan's axes.  hardware: other rates than the generation's.
     `TimingError` where the module does not fit the plan's devices, or the step is too long.
     """
-    return write_timeline(play_program(module, rows, plan, hardware=hardware), plan.topology.name)
+    return write_timeline(simulate_program(module, rows, plan, hardware=hardware), plan.topology.name)
 
 
 def model_in_order(module: Module, rows: Sequence[Collective], topology: Topology) -> Timeline:
@@ -46,29 +46,29 @@ def model_in_order(module: Module, rows: Sequence[Collective], topology: Topolog
             f"that it was compiled for"
         )
     slices = topology.num_devices // in_module
-    return simulate(module, rows, torus, hardware=rates, slices=slices, name=topology.name)
+    return model_module(module, rows, torus, hardware=rates, slices=slices, name=topology.name)
 
 
-def play_program(
+def simulate_program(
     module: Module, rows: Sequence[Collective], plan: Plan, *, hardware: Hardware | None = None
-) -> PlayedStep:
+) -> SimulatedStep:
     """The same step as what each class of devices does in the order of the text.  The same errors."""
     rates = hardware or Hardware.of(plan.topology.generation)
     torus = Torus.of(plan, on_chip_weight=rates.on_chip_weight)
-    return play_module(module, rows, torus, hardware=rates, slices=_slices(module, plan))
+    return simulate_module(module, rows, torus, hardware=rates, slices=_slices(module, plan))
 
 
-def simulate(
+def model_module(
     module: Module, rows: Sequence[Collective], torus: Torus, *, hardware: Hardware, slices: int, name: str
 ) -> Timeline:
     """`model_step` for any devices on a torus.  slices: how often the module's devices are repeated."""
-    return write_timeline(play_module(module, rows, torus, hardware=hardware, slices=slices), name)
+    return write_timeline(simulate_module(module, rows, torus, hardware=hardware, slices=slices), name)
 
 
-def play_module(
+def simulate_module(
     module: Module, rows: Sequence[Collective], torus: Torus, *, hardware: Hardware, slices: int
-) -> PlayedStep:
-    """`play_program` for any devices on a torus."""
+) -> SimulatedStep:
+    """`simulate_program` for any devices on a torus."""
     # A text without a number of devices is for all devices.
     partitions = module.num_partitions if module.num_devices else len(torus.places) // slices
     values = Evaluator(DeviceNumbering(module.replica_count, partitions, slices, torus.ids if slices > 1 else ()))
@@ -85,7 +85,7 @@ def play_module(
         id(comm): Rendezvous(comm.row, costs[id(comm)], among[id(costs[id(comm)])], collective_costs.work_of(comm))
         for comm in comms
     }
-    return play_step(Unroller(classes, rendezvous, schedule.notes).unroll(nodes, schedule.scopes))
+    return simulate_step(Unroller(classes, rendezvous, schedule.notes).unroll(nodes, schedule.scopes))
 
 
 def _slices(module: Module, plan: Plan) -> int:

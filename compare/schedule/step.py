@@ -1,6 +1,6 @@
 """One step as a list: what each class of devices does, in the order of the program's text, loops unrolled.
 
-The step is played (`play`), shown (`trace_writer`) and laid out as a graph for other machines (`network.graph`).
+It is simulated (`step_simulator`), shown (`trace_writer`) and laid out as a graph for other machines (`network.graph`).
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Write a played step as a timeline: its events are named by their instructions, as in a TPU's own profile."""
+"""Write a simulated step as a timeline: its events are named by their instructions, as in a TPU's own profile."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,9 +7,9 @@ import numpy as np
 
 from compare.schedule.device_classes import Classes, merge_classes, number_rows
 from compare.schedule.exchange import NetworkWork
-from compare.schedule.play import PlayedStep
 from compare.schedule.schedule_program import Run
 from compare.schedule.step import Compute, Container, Exchange, LocalCopy, Wait
+from compare.schedule.step_simulator import SimulatedStep
 from compare.timeline.arrays import Floats, Ints, Mask
 from compare.timeline.modelled import BESIDE_LINE, Events, Label, make_timeline
 from compare.timeline.timeline import COMMUNICATION, COMPUTE, CONTAINER, PART, Timeline
@@ -18,10 +18,10 @@ MOST_EVENTS = 2_000_000
 """Beyond this, all compute between two points where something waits or starts becomes one event."""
 
 
-def write_timeline(played: PlayedStep, name: str) -> Timeline:
+def write_timeline(simulated: SimulatedStep, name: str) -> Timeline:
     """name: of the slice.  Classes to which the very same happens are shown once."""
-    step = played.step
-    marks, runs = _Marks.of(played), _Runs.of(played)
+    step = simulated.step
+    marks, runs = _Marks.of(simulated), _Runs.of(simulated)
     shown = _merge_alike(step.classes, marks, runs)
     if (marks.kind.size + runs.num_operations) * shown.count > MOST_EVENTS:
         step.notes.add("what is computed between two communications is shown as one event, by its longest operation")
@@ -32,7 +32,7 @@ def write_timeline(played: PlayedStep, name: str) -> Timeline:
     for index in range(shown.count):
         members, class_index = shown.members(index), int(step.classes.of[shown.first[index]])
         parts.append((members, _join(marks.list_events(class_index, members), operations.list_events(class_index))))
-    return make_timeline(parts, labels, end_ns=played.end_ns, name=f"modelled for {name}", notes=step.notes.lines)
+    return make_timeline(parts, labels, end_ns=simulated.end_ns, name=f"modelled for {name}", notes=step.notes.lines)
 
 
 def _merge_alike(classes: Classes, marks: "_Marks", runs: "_Runs") -> Classes:
@@ -57,10 +57,10 @@ _Mark = tuple[_Kind, Floats, Floats, Floats | None, Mask]
 """An event that is no operation: its start, end and wait, and the classes that have it."""
 
 
-def _list_marks(played: PlayedStep) -> Iterator[_Mark]:
+def _list_marks(simulated: SimulatedStep) -> Iterator[_Mark]:
     """What is asynchronous comes at its end, from start to end."""
-    scopes = played.step.scopes
-    for entry, at in zip(played.step.entries, played.times, strict=True):
+    scopes = simulated.step.scopes
+    for entry, at in zip(simulated.step.entries, simulated.times, strict=True):
         if isinstance(entry, Exchange):
             row, network = entry.rendezvous.row, entry.rendezvous.network
             if entry.is_start:
@@ -69,9 +69,9 @@ def _list_marks(played: PlayedStep) -> Iterator[_Mark]:
                 kind = _Kind(Label.of(entry.name, COMMUNICATION, row), network)
                 yield kind, at.begun, at.end, at.ready - at.begun, entry.active
         elif isinstance(entry, Container):
-            yield _Kind(Label(entry.name, CONTAINER)), played.times[entry.begun].begun, at.end, None, entry.active
+            yield _Kind(Label(entry.name, CONTAINER)), simulated.times[entry.begun].begun, at.end, None, entry.active
         elif isinstance(entry, Wait):
-            started, begun = played.step.entries[entry.begun], played.times[entry.begun].begun
+            started, begun = simulated.step.entries[entry.begun], simulated.times[entry.begun].begun
             if isinstance(started, LocalCopy):
                 waited = entry.active & (at.end > at.begun)
                 if waited.any():
@@ -81,14 +81,14 @@ def _list_marks(played: PlayedStep) -> Iterator[_Mark]:
                 yield _Kind(label, memory_bytes=started.num_bytes), begun, at.end, None, entry.active
             elif isinstance(started, Exchange):
                 yield _Kind(Label.of(entry.name, PART, started.rendezvous.row)), at.begun, at.end, None, entry.active
-                yield _fly(played, entry.begun, at.end)
-    for start in played.step.unawaited:
-        yield _fly(played, start, played.times[start].end)
+                yield _fly(simulated, entry.begun, at.end)
+    for start in simulated.step.unawaited:
+        yield _fly(simulated, start, simulated.times[start].end)
 
 
-def _fly(played: PlayedStep, start: int, end: Floats) -> _Mark:
+def _fly(simulated: SimulatedStep, start: int, end: Floats) -> _Mark:
     """An asynchronous collective as a profile shows it: from start to done, even if all data arrived earlier."""
-    entry, at = played.step.entries[start], played.times[start]
+    entry, at = simulated.step.entries[start], simulated.times[start]
     assert isinstance(entry, Exchange)
     kind = _Kind(Label.of(entry.name, COMMUNICATION, entry.rendezvous.row, BESIDE_LINE), entry.rendezvous.network)
     return kind, at.begun, end, at.ready - at.begun, entry.active
@@ -104,11 +104,11 @@ class _Marks:
     """(marks, 3, classes): start, end and wait."""
 
     @classmethod
-    def of(cls, played: PlayedStep) -> "_Marks":
+    def of(cls, simulated: SimulatedStep) -> "_Marks":
         kinds: dict[_Kind, int] = {}
         kind, times = list[int](), list[tuple[Floats, Floats, Floats]]()
-        nothing = np.full(played.step.classes.count, np.nan)
-        for each, start, end, wait, active in _list_marks(played):
+        nothing = np.full(simulated.step.classes.count, np.nan)
+        for each, start, end, wait, active in _list_marks(simulated):
             kind.append(kinds.setdefault(each, len(kinds)))
             times.append((np.where(active, start, nothing), end, nothing if wait is None else wait))
         return cls(list(kinds), np.array(kind, np.int64), np.array(times).reshape(-1, 3, nothing.size))
@@ -139,14 +139,14 @@ class _Runs:
     """(executions, classes); NaN for a class that does not execute it."""
 
     @classmethod
-    def of(cls, played: PlayedStep) -> "_Runs":
+    def of(cls, simulated: SimulatedStep) -> "_Runs":
         runs: dict[int, tuple[int, Run]] = {}
         which, begun = list[int](), list[Floats]()
-        for entry, at in zip(played.step.entries, played.times, strict=True):
+        for entry, at in zip(simulated.step.entries, simulated.times, strict=True):
             if isinstance(entry, Compute):
                 which.append(runs.setdefault(id(entry.run), (len(runs), entry.run))[0])
                 begun.append(np.where(entry.active, at.begun, np.nan))
-        count = played.step.classes.count
+        count = simulated.step.classes.count
         return cls([run for _, run in runs.values()], np.array(which, np.int64), np.array(begun).reshape(-1, count))
 
     @property

@@ -20,8 +20,8 @@ class Answer:
     arrivals: tuple[float, ...] = ()
     """Of messages."""
     passes: "tuple[tuple[int, tuple[Pass, ...]], ...]" = ()
-    """Of a collective in our own model, as they are played: (chunks, their passes), once for all chunks that go through
-    the dims in one order; the dims are the machine's."""
+    """Of a collective in our own model, as they are simulated: (chunks, their passes), once for all chunks that go
+    through the dims in one order; the dims are the machine's."""
     launch_ns: float = 0.0
     """Before the first pass, in our own model."""
 

@@ -82,15 +82,15 @@ def test_the_report_follows_its_schema(report):
 
 
 def test_every_program_runs_to_its_end_as_a_trace(folder, report, tmp_path):
-    """Exported, read again, and played by ASTRA-sim's rules, which name a rank that never ends."""
+    """Exported, read again, and simulated by ASTRA-sim's rules, which name a rank that never ends."""
     exported = run_here("export", folder, "--to", "chakra", "--out", "traces", cwd=tmp_path)
     assert exported.returncode == 0, exported.stderr
     names = exported.stdout.splitlines()
     assert len(names) == len(list(programs(report)))
     for name in names:
-        played = json.loads(run_here("simulate", name, "--as", "astra-sim", "--json", cwd=tmp_path).stdout)
-        assert len(played["ranks"]) == 8
-        assert 0 < played["exposed"] < played["cycles"]
+        simulated = json.loads(run_here("simulate", name, "--as", "astra-sim", "--json", cwd=tmp_path).stdout)
+        assert len(simulated["ranks"]) == 8
+        assert 0 < simulated["exposed"] < simulated["cycles"]
 
 
 def test_bytes_are_conserved_in_every_program(report):

@@ -41,7 +41,7 @@ def ask(command, *words):
 def test_what_can_be_answered_is_and_the_other_program_is_named(run, capsys, command, words):
     assert ask(command, run, *words) == 1
     printed = capsys.readouterr()
-    # ASTRA-sim plays the line of four chips as a ring, and says so.
+    # ASTRA-sim simulates the line of four chips as a ring, and says so.
     said = [line for line in printed.err.splitlines() if not line.startswith("note: ASTRA-sim has no lines")]
     assert said == [f"left out: {REASON}"]
     assert "jax" in printed.out.lower()

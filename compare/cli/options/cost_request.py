@@ -235,7 +235,7 @@ def _messages(words: Sequence[str], num_bytes: int | None) -> tuple[Message, ...
         rank, count = ranks.most_common(1)[0]
         if count > _MOST_OF_A_RANK:
             raise TimingError(
-                f"--pairs: {count:,} messages of rank {rank} at once; at most {_MOST_OF_A_RANK} are played"
+                f"--pairs: {count:,} messages of rank {rank} at once; at most {_MOST_OF_A_RANK} are simulated"
             )
     return tuple(reversed(messages))
 

@@ -14,7 +14,7 @@ def parse_graph_request(words: Sequence[str]) -> GraphRequest:
     """Ends the process in one line where the request is wrong."""
     parser = command_parser(
         "compare.simulate",
-        "Play a Chakra trace, name.0.et, name.1.et …, on the machine beside it (network.yml, system.json) or on "
+        "Simulate a Chakra trace, name.0.et, name.1.et …, on the machine beside it (network.yml, system.json) or on "
         "another; or the programs of a run by ASTRA-sim's rules.",
         example="traces/llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4-jax-decode-tpu --as astra-sim",
     )
@@ -32,7 +32,7 @@ def parse_graph_request(words: Sequence[str]) -> GraphRequest:
     is_astra_sim, program = is_as_astra_sim(options, parser), (options.arm, options.phase, options.cell)
     request = copy_fields(options, GraphRequest, as_astra_sim=is_astra_sim, words=program)
     if request.is_run and not is_astra_sim:
-        parser.error(f"{request.path} is a run: write --as astra-sim; on our own engine what-if plays it")
+        parser.error(f"{request.path} is a run: write --as astra-sim; on our own engine what-if simulates it")
     if options.out and is_astra_sim:
         parser.error("--out is for a trace on our own engine; leave out --as")
     if options.out and not options.out.name.endswith(".json.gz"):

@@ -29,7 +29,7 @@ def what_if_parser() -> Parser:
     """Of `compare.simulate RUN`."""
     parser = command_parser(
         "compare.simulate",
-        "Play the compiled programs of a run on any machine, real or not: step times, exposed communication by "
+        "Simulate the compiled programs of a run on any machine, real or not: step times, exposed communication by "
         "verdict.  One collective: cost; a Chakra trace: replay.",
         example="docs/example-run --machine v5e:2x4 --sweep ici=0.25:8:log --out what-if",
     )

@@ -1,4 +1,4 @@
-"""The double binary tree as ASTRA-sim plays it: a chunk goes up one tree and down again, whole.
+"""The double binary tree as ASTRA-sim simulates it: a chunk goes up one tree and down again, whole.
 
 Source: `DoubleBinaryTreeAllReduce.cc`.
 """
@@ -8,7 +8,7 @@ from compare.network.astra_sim.exchange import Post
 
 
 class Climb:
-    """One rank in one tree, for any collective: ASTRA-sim plays them all as an all-reduce."""
+    """One rank in one tree, for any collective: ASTRA-sim simulates them all as an all-reduce."""
 
     def __init__(self, branch: Branch, num_bytes: int, post: Post) -> None:
         self._branch, self._num_bytes, self._post = branch, num_bytes, post

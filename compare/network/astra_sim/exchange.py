@@ -1,4 +1,4 @@
-"""Ring, direct exchange and halving-doubling as ASTRA-sim plays them: packets that a rank prepares, sends and meets.
+"""Ring, direct exchange and halving-doubling as ASTRA-sim has them: packets that a rank prepares, sends and meets.
 
 A rank prepares `width` packets when a phase starts, and one more for each message that it receives.  Preparing takes
 the endpoint delay, and for a packet that is reduced three passes over its bytes.  Each packet that gets ready lets
@@ -39,7 +39,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """What a rank plays a chunk with, and what it does at its end."""
+    """What a rank runs a chunk with, and what it does at its end."""
 
     rank: int
     tag: Tag

@@ -1,4 +1,4 @@
-"""How ASTRA-sim plays a graph, beside its machine."""
+"""How ASTRA-sim simulates a graph, beside its machine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

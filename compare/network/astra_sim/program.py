@@ -22,7 +22,7 @@ from compare.network.astra_sim.custom import CustomPlay
 from compare.network.astra_sim.exchange import Mail
 from compare.network.astra_sim.options import Options
 from compare.network.astra_sim.phases import Phase, Turns, cut_chunks, find_levels, plan_chunks
-from compare.network.astra_sim.rank import Chunk, Play, Rank
+from compare.network.astra_sim.rank import Chunk, PhaseRun, Rank
 from compare.network.astra_sim.remote import PER_NODE, RemoteAccesses
 from compare.network.astra_sim.replay import MOST_MESSAGES, Stage, check_machine, make_timers
 from compare.network.astra_sim.wires import Handshake, Mailbox, lay_wires
@@ -62,13 +62,13 @@ class GraphCycles:
     """Cycles less what its compute nodes take: ASTRA-sim's "exposed communication"."""
 
 
-def play_graph(
+def replay_graph(
     graph: Graph, machine: Machine, *, tick_ps: int, unnamed: Container[int] = (), options: Options = _USUAL
 ) -> GraphCycles:
     """machine: in the ticks of the graph, as many ps as `tick_ps`; with a peak and a memory, of compute whose flops and
     bytes are known the roofline says the length.  unnamed: transfers that no group is named of.
 
-    `TimingError` where ASTRA-sim cannot play it, or a rank never ends.
+    `TimingError` where ASTRA-sim cannot simulate it, or a rank never ends.
     """
     if machine.num_ranks != graph.num_ranks:
         raise TimingError(f"{graph.name} has {graph.num_ranks:,} ranks, and the machine {machine.num_ranks:,}")
@@ -159,13 +159,13 @@ class _Network:
         pieces, _ = cut_chunks(self.machine, collective)
         if pieces > 1:
             raise TimingError(
-                f"{self.graph.name}: a custom {collective.kind} is played in one piece, and ASTRA-sim waits for "
+                f"{self.graph.name}: a custom {collective.kind} is simulated in one piece, and ASTRA-sim waits for "
                 f"{pieces}; write preferred-dataset-splits 1"
             )
         if collective.dims is not None or index in self._unnamed:
             group = tuple(range(self.graph.num_ranks))
 
-        def enter(rank: Rank, _: Chunk, __: Phase, leave: Action) -> Play:
+        def enter(rank: Rank, _: Chunk, __: Phase, leave: Action) -> PhaseRun:
             return CustomPlay(
                 self.options.custom[collective.kind],
                 group,

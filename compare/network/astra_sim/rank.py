@@ -15,8 +15,8 @@ from compare.network.astra_sim.clock import Action, Tag
 from compare.network.astra_sim.phases import Phase
 
 
-class Play(Protocol):
-    """An algorithm, ready to start."""
+class PhaseRun(Protocol):
+    """The algorithm of a phase, ready to start."""
 
     def start(self) -> None: ...
 
@@ -41,10 +41,10 @@ class Chunk:
         self.tag: Tag = issue.tag[0], issue.tag[1] + number
         self.phases = deque(phases)
         self.queue: int | None = None
-        self.play: Play | None = None
+        self.phase_run: PhaseRun | None = None
 
 
-Enter = Callable[["Rank", Chunk, Phase, Action], Play]
+Enter = Callable[["Rank", Chunk, Phase, Action], PhaseRun]
 """Makes the algorithm of a phase; the action is called when it ends."""
 
 
@@ -74,7 +74,7 @@ class Rank:
         if chunk.phases:
             phase = chunk.phases.popleft()
             chunk.queue = phase.queue
-            chunk.play = chunk.issue.enter(self, chunk, phase, lambda: self._advance(chunk))
+            chunk.phase_run = chunk.issue.enter(self, chunk, phase, lambda: self._advance(chunk))
             self._queues[phase.queue].append(chunk)
         else:
             chunk.queue = None
@@ -89,5 +89,5 @@ class Rank:
         while self._running[queue] < min(self._slots, len(chunks)):
             chunk = chunks[self._running[queue]]
             self._running[queue] += 1
-            if chunk.play:
-                chunk.play.start()
+            if chunk.phase_run:
+                chunk.phase_run.start()

@@ -1,4 +1,4 @@
-"""Memory that several ranks share, as ASTRA-sim's analytical memory plays it: one access of a pool after another.
+"""Memory that several ranks share, as ASTRA-sim's analytical memory simulates it: one access of a pool after another.
 
 Source: `AnalyticalRemoteMemory.cc` of astra-memory-analytical.
 """

@@ -12,7 +12,7 @@ from compare.network.astra_sim.climb import Climb
 from compare.network.astra_sim.clock import Action, Clock, RankClock
 from compare.network.astra_sim.exchange import Costs, Exchange, Mail, Post, Script, Seat
 from compare.network.astra_sim.phases import Level, Phase, endpoint_ticks, find_levels, plan_chunks
-from compare.network.astra_sim.rank import Chunk, Play, Rank
+from compare.network.astra_sim.rank import Chunk, PhaseRun, Rank
 from compare.network.astra_sim.scripts import make_script
 from compare.network.astra_sim.wires import Mailbox, Mirror, lay_wires
 from compare.network.machines.collective import Collective, Message, check_messages
@@ -43,7 +43,7 @@ def count_cycles(machine: Machine, collective: Collective, *, aware: bool = Fals
     """The tick at which each rank of the collective ends; of ranks that all do the same, one for all.
 
     `aware` is the backend whose links carry one message at a time.  Raises `TimingError` for what ASTRA-sim cannot
-    play.
+    simulate.
     """
     collective.check(machine)
     check_machine(machine)
@@ -68,7 +68,7 @@ def count_cycles(machine: Machine, collective: Collective, *, aware: bool = Fals
     if events > MOST_MESSAGES:
         raise TimingError(f"{events:,} messages to replay; at most {MOST_MESSAGES:,} are replayed")
     if events > MANY_MESSAGES:
-        LOG.info("ASTRA-sim's rules play each message: %s of them, a few seconds for each million", f"{events:,}")
+        LOG.info("ASTRA-sim's rules simulate each message: %s of them, a few seconds for each million", f"{events:,}")
     for number in ranks:
         Rank(number, machine.slots).issue(chunks, tag=(0, 0), enter=stage.enter, end=partial(end, number))
     clock.run()
@@ -102,7 +102,7 @@ class Stage:
             return 3
         return self._script(phase, self._seat(phase, rank)).messages
 
-    def enter(self, rank: Rank, chunk: Chunk, phase: Phase, leave: Action) -> Play:
+    def enter(self, rank: Rank, chunk: Chunk, phase: Phase, leave: Action) -> PhaseRun:
         level = self._levels[phase.level]
         endpoint = _LISTED_ENDPOINT if level.listed else endpoint_ticks(self._machine)
         costs = Costs(endpoint, self._machine.memory_bytes_per_ns)

@@ -14,7 +14,7 @@ from compare.timeline.errors import TimingError
 def make_script(algorithm: Algorithm, kind: str, num_bytes: int, seat: Seat, *, listed: bool) -> Script:
     """The script of a rank; `listed` is a ring over listed ranks, not over a dim.
 
-    Raises `TimingError` for what ASTRA-sim cannot play.
+    Raises `TimingError` for what ASTRA-sim cannot simulate.
     """
     size = len(seat.ring)
     steps = _list_steps(algorithm, kind, size)

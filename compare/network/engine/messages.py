@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 
 from compare.network.algorithms import Phase, Step, lay_out, lay_out_pairs
-from compare.network.engine.game import Game, PhasedInstance
 from compare.network.engine.graph_layout import Plan, kind_of
+from compare.network.engine.graph_simulator import GraphSimulator, PhasedInstance
 from compare.network.engine.links import Links
 from compare.network.machines.machine import CUT_THROUGH, Machine
 from compare.timeline.errors import TimingError
@@ -73,13 +73,15 @@ class _Progress:
     unfinished: int
 
 
-class MessageGame(Game):
+class MessageSimulator(GraphSimulator):
     """Every rank is a class of its own."""
 
     def __init__(self, plan: Plan, machine: Machine, *, eager: bool, scale_compute: float):
         super().__init__(plan, machine, eager=eager, scale_compute=scale_compute)
         if self.machine.chunks != 1:
-            raise TimingError(f"links: {self.machine.links} plays collectives in one chunk, not {self.machine.chunks}")
+            raise TimingError(
+                f"links: {self.machine.links} simulates collectives in one chunk, not {self.machine.chunks}"
+            )
         self.rates: list[float] = self.links.rates.tolist()
         self.latencies: list[float] = self.links.latencies.tolist()
         self.free = [0.0] * self.links.count

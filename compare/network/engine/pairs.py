@@ -1,4 +1,4 @@
-"""Messages between pairs of ranks, all sent at once, as the engine plays those of a program."""
+"""Messages between pairs of ranks, all sent at once, as the engine simulates those of a program."""
 
 from collections.abc import Sequence
 from math import nan
@@ -6,7 +6,7 @@ from math import nan
 import numpy as np
 
 from compare.network.engine.graph_layout import Plan
-from compare.network.engine.play import play
+from compare.network.engine.simulate import simulate_graph
 from compare.network.graph.graph import PERMUTE, RECEIVE, SEND, Graph, NodeTableBuilder, Transfer
 from compare.network.machines.collective import Message, check_messages
 from compare.network.machines.machine import Machine
@@ -15,13 +15,13 @@ from compare.network.machines.machine import Machine
 def time_messages(machine: Machine, messages: Sequence[Message]) -> list[float]:
     """When each arrives, in ns.  Raises `TimingError` for messages that the machine cannot have."""
     check_messages(messages, machine)
-    played = play(Plan.of(_build_graph(machine.num_ranks, messages), machine), machine)
+    simulated = simulate_graph(Plan.of(_build_graph(machine.num_ranks, messages), machine), machine)
     arrivals = [nan] * len(messages)
     for target in dict.fromkeys(message.target for message in messages):
-        index = int(played.plan.classes.of[target])
-        table = played.plan.graph.table(target)
+        index = int(simulated.plan.classes.of[target])
+        table = simulated.plan.graph.table(target)
         for node in np.flatnonzero(table.ops == RECEIVE).tolist():
-            arrivals[int(table.transfers[node])] = float(played.ends[index][node])
+            arrivals[int(table.transfers[node])] = float(simulated.ends[index][node])
     return arrivals
 
 

@@ -27,9 +27,9 @@ from compare.network.graph.graph import (
 from compare.network.machines.machine import ALL_GATHER
 from compare.schedule.device_classes import Classes, number_rows
 from compare.schedule.hardware import Hardware
-from compare.schedule.play import PlayedStep
-from compare.schedule.schedule import play_program
+from compare.schedule.schedule import simulate_program
 from compare.schedule.step import Compute, Container, Exchange, LocalCopy, Rendezvous, Step, Wait
+from compare.schedule.step_simulator import SimulatedStep
 from compare.timeline.arrays import Ints, Mask
 from compare.timeline.errors import TimingError
 from meshes.assignment import assign_chips
@@ -46,7 +46,7 @@ def expand_program(
 
     `TimingError` where the program is for one device, or a collective cannot be a transfer.
     """
-    return expand_step(play_program(module, rows, plan, hardware=hardware), number_ranks(plan), name=name)
+    return expand_step(simulate_program(module, rows, plan, hardware=hardware), number_ranks(plan), name=name)
 
 
 def number_ranks(plan: Plan) -> tuple[int, ...]:
@@ -56,18 +56,18 @@ def number_ranks(plan: Plan) -> tuple[int, ...]:
     return tuple(at.x + x * (at.y + y * (at.z + z * (at.core + cores * at.slice_index))) for at in assign_chips(plan))
 
 
-def expand_step(played: PlayedStep, ranks: Sequence[int], *, name: str) -> Graph:
-    """The graph of a step; ranks: of each device.  Waits for local copies are as long as they were played."""
+def expand_step(simulated: SimulatedStep, ranks: Sequence[int], *, name: str) -> Graph:
+    """The graph of a step; ranks: of each device.  Waits for local copies are as long as they were simulated."""
     if len(ranks) < 2:
         raise TimingError(f"{name} is a program for one device, which has nobody to talk to")
-    classes = played.step.classes
-    executions = _list_executions(played.step, np.array(ranks, np.int64))
+    classes = simulated.step.classes
+    executions = _list_executions(simulated.step, np.array(ranks, np.int64))
     class_of = _split_by_role(classes, executions)
     tables: dict[tuple[object, ...], int] = {}
     distinct: list[NodeTable] = []
     of_class = []
     for device in np.unique(class_of, return_index=True)[1].tolist():
-        table = _build_table(played, executions, int(classes.of[device]), device)
+        table = _build_table(simulated, executions, int(classes.of[device]), device)
         key = _content(table)
         if key not in tables:
             tables[key] = len(distinct)
@@ -91,7 +91,7 @@ class _Execution:
     roles: Ints
     """Of each device; executions alike share one array."""
     duration_ns: int
-    """Of a broadcast, which no algorithm plays."""
+    """Of a broadcast, for which there is no algorithm."""
 
 
 def _list_executions(step: Step, ranks: Ints) -> dict[int, _Execution]:
@@ -164,15 +164,17 @@ def _split_by_role(classes: Classes, executions: Mapping[int, _Execution]) -> In
     return number_rows(np.stack([classes.of, *distinct.values()], axis=1))
 
 
-def _build_table(played: PlayedStep, executions: Mapping[int, _Execution], class_index: int, device: int) -> NodeTable:
+def _build_table(
+    simulated: SimulatedStep, executions: Mapping[int, _Execution], class_index: int, device: int
+) -> NodeTable:
     """The nodes of one device, and of all that do the same."""
     nodes = NodeTableBuilder()
     chain: list[int] = []
     computed, rounded = 0.0, 0
     work, computes = np.zeros(3), list[int]()
     in_flight: dict[int, list[int]] = {}
-    entries = played.step.entries
-    for number, (entry, times) in enumerate(zip(entries, played.times, strict=True)):
+    entries = simulated.step.entries
+    for number, (entry, times) in enumerate(zip(entries, simulated.times, strict=True)):
         if not entry.active[class_index] or isinstance(entry, Container | LocalCopy):
             continue
         if isinstance(entry, Compute):

@@ -55,8 +55,8 @@ class NodeTable:
     ops: Ints
     """COMPUTE, COLLECTIVE, SEND, RECEIVE, HOST, REMOTE or BESIDE."""
     duration_ps: Ints
-    """Of what does not communicate, and of a broadcast, which no algorithm plays; 0 for what else communicates: the
-    network says its length."""
+    """Of what does not communicate, and of a broadcast, for which there is no algorithm; 0 for what else communicates,
+    whose length the network says."""
     transfers: Ints
     """Index into `Graph.transfers`; -1 for what does not communicate."""
     num_bytes: Ints

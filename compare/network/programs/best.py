@@ -58,7 +58,7 @@ class BestAlgorithm:
 
 
 def list_best(program: Program, simulation: Simulation) -> list[BestAlgorithm]:
-    """Every collective but permutes, the one with most to gain first.  Raises `TimingError` as `Program.play`."""
+    """Every collective but permutes, the one with most to gain first.  Raises `TimingError` as `Program.simulate`."""
     layout, machine = program.layout(simulation), simulation.machine
     links = Links.of(machine)
     executions: dict[tuple[str, int, int], list[int]] = {}

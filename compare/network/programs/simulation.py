@@ -1,4 +1,4 @@
-"""Simulate a compiled program on a machine: expand it once, then play it on any number of machines."""
+"""Simulate a compiled program on a machine: expand it once, then simulate it on any number of machines."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,9 +8,9 @@ import numpy as np
 
 from compare.hlo.collective import Collective
 from compare.hlo.text.module import Module
-from compare.network.engine.game import Played
 from compare.network.engine.graph_layout import Plan as Layout
-from compare.network.engine.play import play
+from compare.network.engine.graph_simulator import SimulatedGraph
+from compare.network.engine.simulate import simulate_graph
 from compare.network.graph.expand import expand_step, number_ranks
 from compare.network.graph.graph import Graph
 from compare.network.graph.repeat import repeat_graph
@@ -20,7 +20,7 @@ from compare.network.machines.machine_file import parse_machine
 from compare.network.programs.timeline import show_timeline
 from compare.schedule.compiler_algorithm import Algorithm, read_algorithm
 from compare.schedule.hardware import Hardware
-from compare.schedule.schedule import play_program
+from compare.schedule.schedule import simulate_program
 from compare.timeline.errors import TimingError
 from compare.timeline.timeline import Timeline
 from meshes.mesh_argument import Plan
@@ -83,14 +83,14 @@ class Program:
         cls, module: Module, rows: Sequence[Collective], plan: Plan, *, name: str, hardware: Hardware | None = None
     ) -> "Program":
         """`TimingError` where it cannot be expanded.  hardware: as of `model_step`."""
-        played = play_program(module, rows, plan, hardware=hardware)
+        simulated = simulate_program(module, rows, plan, hardware=hardware)
         ranks = number_ranks(plan)
         return cls(
-            expand_step(played, ranks, name=name),
+            expand_step(simulated, ranks, name=name),
             {row.name: read_algorithm(row.kind, row.text) for row in rows},
             tuple(np.argsort(np.array(ranks)).tolist()),
             {row.name: row for row in rows},
-            played.step.notes.lines,
+            simulated.step.notes.lines,
         )
 
     def layout(self, simulation: Simulation) -> Layout:
@@ -113,10 +113,12 @@ class Program:
             self.layouts[key] = Layout.of(repeat_graph(self.graph, simulation.repeat), machine, choices)
         return self.layouts[key]
 
-    def play(self, simulation: Simulation) -> Played:
+    def simulate(self, simulation: Simulation) -> SimulatedGraph:
         """Raises `TimingError` where the machine does not fit it."""
-        return play(self.layout(simulation), simulation.machine, scale_compute=simulation.compute)
+        return simulate_graph(self.layout(simulation), simulation.machine, scale_compute=simulation.compute)
 
     def timeline(self, simulation: Simulation) -> Timeline:
         """Of the first copy."""
-        return show_timeline(self.play(simulation), self.devices, self.rows, label=simulation.label, notes=self.notes)
+        return show_timeline(
+            self.simulate(simulation), self.devices, self.rows, label=simulation.label, notes=self.notes
+        )

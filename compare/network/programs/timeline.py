@@ -1,4 +1,4 @@
-"""A played graph as a timeline like any other."""
+"""A simulated graph as a timeline like any other."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from compare.hlo.collective import Collective
-from compare.network.engine.game import Played
+from compare.network.engine.graph_simulator import SimulatedGraph
 from compare.network.graph.graph import COMPUTE, Transfer
 from compare.timeline.arrays import Floats, Ints
 from compare.timeline.modelled import BESIDE_LINE, CORE_LINE, CPU_LINE, Events, Label, make_timeline
@@ -16,7 +16,12 @@ from compare.timeline.timeline import COMPUTE as COMPUTES
 
 
 def show_timeline(
-    played: Played, devices: Sequence[int], rows: Mapping[str, Collective], *, label: str, notes: Sequence[str] = ()
+    simulated: SimulatedGraph,
+    devices: Sequence[int],
+    rows: Mapping[str, Collective],
+    *,
+    label: str,
+    notes: Sequence[str] = (),
 ) -> Timeline:
     """Communication lasts from its start to the arrival of all data; a rank's send and receive of one permute are one
     event.  devices: the logical device of each of the first ranks, the only ones shown.  rows: collectives by name.
@@ -25,10 +30,10 @@ def show_timeline(
     """
     labels: dict[Label, int] = {}
     shown = [
-        (tuple(members), _list_events(played, index, rows, labels))
-        for index, members in _merge_alike(played, np.array(devices, np.int64))
+        (tuple(members), _list_events(simulated, index, rows, labels))
+        for index, members in _merge_alike(simulated, np.array(devices, np.int64))
     ]
-    timeline = make_timeline(shown, list(labels), end_ns=played.total_ns, name=label, notes=notes)
+    timeline = make_timeline(shown, list(labels), end_ns=simulated.total_ns, name=label, notes=notes)
     events = timeline.events
     # Tables list words in the order of their categories.
     words = {name: events[name].cat for name in ("name", "hlo_op", "collective", "scope", "kind", "axes", "role")}
@@ -38,28 +43,30 @@ def show_timeline(
     return replace(timeline, events=events.assign(**in_order, line=line_words))
 
 
-def _merge_alike(played: Played, devices: Ints) -> list[tuple[int, list[int]]]:
+def _merge_alike(simulated: SimulatedGraph, devices: Ints) -> list[tuple[int, list[int]]]:
     """(class, logical devices in order) of classes with different times."""
-    of = played.plan.classes.of[: devices.size]
+    of = simulated.plan.classes.of[: devices.size]
     content: dict[tuple[object, ...], int] = {}
     merged: dict[int, list[int]] = {}
     for device, index in sorted(zip(devices.tolist(), of.tolist(), strict=True)):
-        table = played.table(index)
-        times = (played.starts[index].round(3), played.ends[index].round(3))
+        table = simulated.table(index)
+        times = (simulated.starts[index].round(3), simulated.ends[index].round(3))
         key = (table.names, table.ops.tobytes(), table.work.tobytes(), *(each.tobytes() for each in times))
         merged.setdefault(content.setdefault(key, index), []).append(device)
     return list(merged.items())
 
 
-def _list_events(played: Played, index: int, rows: Mapping[str, Collective], labels: dict[Label, int]) -> Events:
+def _list_events(
+    simulated: SimulatedGraph, index: int, rows: Mapping[str, Collective], labels: dict[Label, int]
+) -> Events:
     """Those of a class; adds to the labels."""
-    table, starts = played.table(index), played.starts[index]
-    kept, last, wait = _merge_ends(table.transfers, starts, played.joined[index], played.ends[index])
+    table, starts = simulated.table(index), simulated.starts[index]
+    kept, last, wait = _merge_ends(table.transfers, starts, simulated.joined[index], simulated.ends[index])
     computes, communicates = table.ops[kept] == COMPUTE, table.transfers[kept] >= 0
     label = []
     for node, number, is_compute in zip(kept.tolist(), table.transfers[kept].tolist(), computes.tolist(), strict=True):
         if number >= 0:
-            each = _describe(table.names[node], played.plan.graph.transfers[number], rows)
+            each = _describe(table.names[node], simulated.plan.graph.transfers[number], rows)
         else:
             each = Label(table.names[node], COMPUTES) if is_compute else Label(table.names[node], CONTAINER, CPU_LINE)
         label.append(labels.setdefault(each, len(labels)))

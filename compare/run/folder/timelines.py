@@ -53,7 +53,7 @@ class Timelines:
     errors: Mapping[Key, str]
     """Why a program has no timeline, one line."""
     simulated: bool = False
-    """Whether the compiled programs were played on the machine of the folder's `simulation.json`."""
+    """Whether the compiled programs were simulated on the machine of the folder's `simulation.json`."""
     chip: Chip | None = None
     """What the chips of its compiled programs are taken for; `None`: there are none."""
 
@@ -99,8 +99,8 @@ def _model(program: JudgedProgram, simulation: Simulation | None, chip: Chip) ->
     hardware = Hardware.of(chip)
     if simulation is not None:
         name = "/".join(program.result.key)
-        played = Program.of(program.module, program.rows, program.case.plan, name=name, hardware=hardware)
-        return _with_work(played.timeline(simulation), program, simulation)
+        simulated = Program.of(program.module, program.rows, program.case.plan, name=name, hardware=hardware)
+        return _with_work(simulated.timeline(simulation), program, simulation)
     timeline = model_step(program.module, program.rows, program.case.plan, hardware=hardware)
     on = times_calibrated_on(chip)
     return replace(timeline, label=timeline.label + (f", calibrated on {on}" if on else ""))

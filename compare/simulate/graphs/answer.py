@@ -1,11 +1,11 @@
-"""Answer `compare.simulate FOLDER`: the graphs of a trace or a run, played."""
+"""Answer `compare.simulate FOLDER`: the graphs of a trace or a run, simulated."""
 
 from collections.abc import Iterable
 
 from compare.chakra.settings import count_in_ns
-from compare.network.astra_sim.program import play_graph
+from compare.network.astra_sim.program import replay_graph
 from compare.network.engine.graph_layout import Plan
-from compare.network.engine.play import play
+from compare.network.engine.simulate import simulate_graph
 from compare.network.programs.exposed import list_exposed
 from compare.render.units import time_text
 from compare.simulate.graphs.graph_request import GraphRequest
@@ -45,18 +45,18 @@ def describe_subject(subject: Subject) -> str:
 
 
 def _by_astra_sim(subject: Subject) -> tuple[dict[str, object], str]:
-    played = play_graph(
+    simulated = replay_graph(
         subject.graph, subject.machine, tick_ps=subject.tick_ps, unnamed=subject.unnamed, options=subject.options
     )
-    last = max(range(len(played.cycles)), key=played.cycles.__getitem__)
-    cycles, exposed = played.cycles[last], played.exposed[last]
+    last = max(range(len(simulated.cycles)), key=simulated.cycles.__getitem__)
+    cycles, exposed = simulated.cycles[last], simulated.exposed[last]
     backend = "congestion-aware" if subject.options.aware else "congestion-unaware"
     us = [ticks * subject.tick_ps / 1e6 for ticks in (cycles, exposed)]
     answer: dict[str, object] = {
         "cycles": cycles,
         "exposed": exposed,
         "tick_ps": subject.tick_ps,
-        "ranks": [list(pair) for pair in zip(played.cycles, played.exposed, strict=True)],
+        "ranks": [list(pair) for pair in zip(simulated.cycles, simulated.exposed, strict=True)],
     }
     tick = "1 ps" if subject.tick_ps == 1 else "1 ns"
     line = (
@@ -67,20 +67,20 @@ def _by_astra_sim(subject: Subject) -> tuple[dict[str, object], str]:
 
 
 def _by_engine(subject: Subject, request: GraphRequest) -> tuple[dict[str, object], str]:
-    assert subject.tick_ps == 1000, "our own engine plays in ns"
+    assert subject.tick_ps == 1000, "our own engine simulates in ns"
     try:
-        played = play(Plan.of(subject.graph, subject.machine), subject.machine, eager=subject.eager)
+        simulated = simulate_graph(Plan.of(subject.graph, subject.machine), subject.machine, eager=subject.eager)
     except TimingError as error:
         raise TimingError(f"{request.path}: {error}") from None
     num_ranks = subject.graph.num_ranks
-    exposed = list_exposed(played, num_ranks, lambda transfer: transfer.kind)
+    exposed = list_exposed(simulated, num_ranks, lambda transfer: transfer.kind)
     if request.out is not None:
         from compare.simulate.graphs.timeline_file import write_timeline
 
-        write_timeline(request.out, subject, played)
-    ends = [round(ns, 3) for ns in played.rank_ends().tolist()]
+        write_timeline(request.out, subject, simulated)
+    ends = [round(ns, 3) for ns in simulated.rank_ends().tolist()]
     answer: dict[str, object] = {
-        "ns": round(played.total_ns, 3),
+        "ns": round(simulated.total_ns, 3),
         "model": "native",
         "ranks": ends,
         "exposed_ns": round(sum(exposed.values()), 3),
@@ -88,7 +88,7 @@ def _by_engine(subject: Subject, request: GraphRequest) -> tuple[dict[str, objec
     }
     kinds = ", ".join(f"{kind} {time_text(ns)}" for kind, ns in sorted(exposed.items(), key=lambda row: -row[1]))
     lines = [
-        f"{played.total_ns:,.1f} ns: {subject.name}, {num_ranks:,} ranks, our own model",
+        f"{simulated.total_ns:,.1f} ns: {subject.name}, {num_ranks:,} ranks, our own model",
         f"exposed communication, mean over ranks: {time_text(sum(exposed.values()))}" + f" ({kinds})" * bool(kinds),
     ]
     return answer, "\n".join(lines)

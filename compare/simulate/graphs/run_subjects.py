@@ -25,7 +25,7 @@ def expand_run(request: GraphRequest) -> tuple[Iterable[Subject], tuple[str, ...
 
 def _list_run(request: GraphRequest, programs: Sequence[JudgedProgram]) -> Iterator[Subject]:
     """Those of a run's programs that were compiled for TPUs, as they are exported."""
-    played = 0
+    simulated = 0
     for program in programs:
         name = "/".join(program.result.key)
         if program.module is None:
@@ -41,7 +41,7 @@ def _list_run(request: GraphRequest, programs: Sequence[JudgedProgram]) -> Itera
             machine = find_machine(request.machine, chip=chip, as_astra_sim=True)
         hardware = Hardware.of(chip)
         graph = expand_program(program.module, program.rows, program.case.plan, name=name, hardware=hardware)
-        played += 1
+        simulated += 1
         options = Options(aware=request.aware)
         yield Subject(
             name=name,
@@ -51,7 +51,7 @@ def _list_run(request: GraphRequest, programs: Sequence[JudgedProgram]) -> Itera
             compute=describe_times(chip),
             options=options,
         )
-    if not played:
+    if not simulated:
         words = "/".join(word or "*" for word in request.words)
         failures = list_failures(program.result for program in programs)
         raise TimingError("; ".join([f"{request.path} has no program {words} that was compiled for TPUs", *failures]))

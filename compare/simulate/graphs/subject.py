@@ -1,4 +1,4 @@
-"""A graph that is played, and where."""
+"""A graph that is simulated, and where."""
 
 from dataclasses import dataclass, field
 

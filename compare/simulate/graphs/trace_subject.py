@@ -17,7 +17,7 @@ from meshes.process.one_line import log_note
 
 
 def read_subject(request: GraphRequest) -> Subject:
-    """The trace of a folder.  `TimingError` for what is no trace, and as astra-sim for what it cannot play."""
+    """The trace of a folder.  `TimingError` for what is no trace, and as astra-sim for what it cannot simulate."""
     folder = read_folder(request.path)
     settings = _read_settings(request, len(folder.files))
     options = replace(settings.options, aware=settings.options.aware or request.aware)
@@ -53,13 +53,13 @@ def _read_settings(request: GraphRequest, num_ranks: int) -> Settings:
 
 
 def _check_trace(request: GraphRequest, trace: Trace, settings: Settings) -> None:
-    """Notes what our own engine passes over; `TimingError` for what ASTRA-sim does not play to its end."""
+    """Notes what our own engine passes over; `TimingError` for what ASTRA-sim does not simulate to its end."""
     if not request.as_astra_sim:
         for note in trace.notes:
             log_note(note)
         for kind in dict.fromkeys(transfer.kind for transfer in trace.graph.transfers):
             if kind in (*settings.options.custom, *settings.unnamed_kinds):
-                log_note(f"system.json has no algorithm of {kind} that our own engine plays: rings here")
+                log_note(f"system.json has no algorithm of {kind} that our own engine simulates: rings here")
         return
     for fault in trace.faults:
         raise TimingError(f"{request.path}, {fault}")

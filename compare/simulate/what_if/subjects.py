@@ -137,11 +137,11 @@ def _subject(judged: JudgedRun, arm: str, phase: str, report: ProgramReport, chi
 
 def simulate_subject(subject: Subject, simulation: Simulation) -> Outcome:
     """Raises `TimingError` where the machine does not fit the program."""
-    played = subject.program.play(simulation)
+    simulated = subject.program.simulate(simulation)
     size = len(subject.program.devices)
     exposed = dict.fromkeys(ALL_VERDICTS, 0.0)
     avoidable: dict[Place, float] = {}
-    for collective, ns in list_exposed(played, size).items():
+    for collective, ns in list_exposed(simulated, size).items():
         shares = subject.shares.get(collective, {UNKNOWN_VERDICT: 1.0})
         for verdict, share in shares.items():
             exposed[verdict] += ns * share
@@ -153,7 +153,7 @@ def simulate_subject(subject: Subject, simulation: Simulation) -> Outcome:
         float(graph.table(rank).duration_ps[graph.table(rank).ops == COMPUTE].sum()) / 1000 for rank in range(size)
     ]
     return Outcome(
-        step_ns=played.total_ns,
+        step_ns=simulated.total_ns,
         compute_ns=sum(compute) / size / simulation.compute,
         exposed_ns=exposed,
         avoidable_ns=avoidable,

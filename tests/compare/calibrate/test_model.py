@@ -1,5 +1,5 @@
-"""Calibrating on what the schedule model plays gives the constants that it plays with: the same counts of the same
-programs, compiled by libtpu for slices of v6e of up to 256 chips."""
+"""Calibrating on what the schedule model gives yields the constants that it has: the same counts of the same programs,
+compiled by libtpu for slices of v6e of up to 256 chips."""
 
 import pytest
 

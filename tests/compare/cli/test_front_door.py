@@ -68,7 +68,7 @@ def test_a_run_is_replayed_by_astra_sims_rules_alone(capsys: pytest.CaptureFixtu
     assert end.value.code == 2
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert "is a run: write --as astra-sim; on our own engine what-if plays it" in printed.err
+    assert "is a run: write --as astra-sim; on our own engine what-if simulates it" in printed.err
 
 
 @pytest.mark.parametrize("words", [("plan", "--list", "models"), ("teach", "--list")], ids=" ".join)

@@ -35,7 +35,7 @@ def draw(name, *, arithmetic, memory, bound="value"):
 
 
 def draw_products(name, bound="value"):
-    """As the schedule model plays long products: at the data sheet's peak; a tenth of the memory's rate feeds them."""
+    """As the schedule model has long products: at the data sheet's peak; a tenth of the memory's rate feeds them."""
     return draw(name, arithmetic=1, memory=0.1, bound=bound)
 
 

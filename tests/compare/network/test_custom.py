@@ -3,7 +3,7 @@
 import pytest
 
 from compare.network.engine.graph_layout import Plan
-from compare.network.engine.play import play
+from compare.network.engine.simulate import simulate_graph
 from compare.network.machines.changes import machine_table
 from compare.network.machines.collective import Collective
 from compare.network.machines.custom import list_levels, parse_custom, read_custom
@@ -56,17 +56,17 @@ def time_alone(machine, kind, num_bytes=600):
     return time_collective(machine, Collective(kind=kind, num_bytes=num_bytes))
 
 
-def play_alone(machine, kind, num_bytes=600):
+def simulate_alone(machine, kind, num_bytes=600):
     program = Program(4)
     program.collective(kind, num_bytes, tuple(range(4)))
-    return play(Plan.of(program.graph(), machine), machine).total_ns
+    return simulate_graph(Plan.of(program.graph(), machine), machine).total_ns
 
 
 def test_a_tree_of_four_ranks_on_a_switch():
     """Up: 800 to ranks 0 and 2, 800 to rank 0.  Down: rank 0's link up carries two messages, 1,400; then 800.  With a
     reduction of 3 × 600 bytes at 6 bytes a ns, 300 more for each of two steps."""
     assert time_alone(machine_of(TREE), ALL_REDUCE) == 800 + 800 + 1_400 + 800
-    assert play_alone(machine_of(TREE), ALL_REDUCE) == 3_800
+    assert simulate_alone(machine_of(TREE), ALL_REDUCE) == 3_800
     assert time_alone(machine_of(TREE, memory_bytes_per_ns=6.0), ALL_REDUCE) == 3_800 + 2 * 300
 
 
@@ -74,8 +74,8 @@ def test_in_queues_a_message_goes_on_as_soon_as_its_own_part_has_come():
     """Message by message, rank 0's first message down is at rank 2 after 800, and rank 2 sends on at once."""
     first = write(ALL_REDUCE, 1, [*TREE["sends"][:3], [0, 2, 0], [0, 1, 0], [2, 3, 0]])
     second = write(ALL_REDUCE, 1, [*TREE["sends"][:3], [0, 1, 0], [0, 2, 0], [2, 3, 0]])
-    assert play_alone(machine_of(first, links=CUT_THROUGH), ALL_REDUCE) == 1_600 + 800 + 800
-    assert play_alone(machine_of(second, links=CUT_THROUGH), ALL_REDUCE) == 1_600 + 1_400 + 800
+    assert simulate_alone(machine_of(first, links=CUT_THROUGH), ALL_REDUCE) == 1_600 + 800 + 800
+    assert simulate_alone(machine_of(second, links=CUT_THROUGH), ALL_REDUCE) == 1_600 + 1_400 + 800
 
 
 @pytest.mark.parametrize("kind", [ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER])
@@ -84,7 +84,7 @@ def test_a_ring_written_by_hand_takes_what_the_ring_takes(kind, dim):
     written = machine_of(list_ring(kind), dim, memory_bytes_per_ns=6.0)
     ring = Machine(dims=written.dims, algorithms=Algorithms.alike((Algorithm(RING),)), memory_bytes_per_ns=6.0)
     assert time_alone(written, kind) == pytest.approx(time_alone(ring, kind))
-    assert play_alone(written, kind) == pytest.approx(time_alone(ring, kind))
+    assert simulate_alone(written, kind) == pytest.approx(time_alone(ring, kind))
 
 
 def test_an_all_to_all_on_a_full_mesh_is_one_step():

@@ -82,7 +82,7 @@ def test_a_collective_of_no_bytes_runs_as_a_byte_a_rank():
     )
 
 
-def play(run):
+def simulate(run):
     """Cycles of the last and of the first rank; `None` where the replay refuses."""
     try:
         ends = count_cycles(run.machine, run.collective, aware=run.aware)
@@ -93,7 +93,7 @@ def play(run):
 
 def differing_runs():
     """Rows at which the replay no longer ends where the real program does, one by one."""
-    return (run for run in read_runs() if play(run) != (run.last, run.first))
+    return (run for run in read_runs() if simulate(run) != (run.last, run.first))
 
 
 def one_hop(dim, hops, num_bytes):
@@ -138,7 +138,7 @@ def last_come(self, queue):
         chunks.insert(self._running[queue], chunks.pop())
         chunk = chunks[self._running[queue]]
         self._running[queue] += 1
-        chunk.play.start()
+        chunk.phase_run.start()
 
 
 def one_slot(self):

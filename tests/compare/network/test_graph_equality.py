@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from compare.chakra.settings import read_settings
-from compare.network.astra_sim.program import GraphCycles, play_graph
+from compare.network.astra_sim.program import GraphCycles, replay_graph
 from compare.timeline.errors import TimingError
 from tests.compare.chakra import files
 from tests.compare.chakra.files import read_trace, write_trace
@@ -44,19 +44,19 @@ def write(folder: Path, run: dict[str, str]) -> None:
         (folder / "memory.json").write_text(run["memory"])
 
 
-def play(folder: Path, run: dict[str, str]) -> GraphCycles:
+def simulate(folder: Path, run: dict[str, str]) -> GraphCycles:
     write(folder, run)
     settings = read_settings(folder, num_ranks=len(json.loads(run["nodes"])))
     trace = read_trace(folder, replays=settings.options.replays, sizes=tuple(dim.size for dim in settings.machine.dims))
     options = replace(settings.options, aware=run["backend"] == "aware")
-    return play_graph(trace.graph, settings.machine, tick_ps=trace.tick_ps, unnamed=trace.unnamed, options=options)
+    return replay_graph(trace.graph, settings.machine, tick_ps=trace.tick_ps, unnamed=trace.unnamed, options=options)
 
 
 @pytest.mark.parametrize("run", [run for run in RUNS if run["cycles"]], ids=lambda run: run["name"])
 def test_every_rank_ends_at_the_cycle_of_the_real_program(tmp_path, run):
-    played = play(tmp_path, run)
-    assert " ".join(map(str, played.cycles)) == run["cycles"]
-    assert " ".join(str(ticks % 2**64) for ticks in played.exposed) == run["exposed"]  # unsigned there
+    simulated = simulate(tmp_path, run)
+    assert " ".join(map(str, simulated.cycles)) == run["cycles"]
+    assert " ".join(str(ticks % 2**64) for ticks in simulated.exposed) == run["exposed"]  # unsigned there
 
 
 @pytest.mark.parametrize("run", [run for run in RUNS if not run["cycles"]], ids=lambda run: run["name"])
@@ -65,7 +65,7 @@ def test_what_ends_in_silence_there_names_a_rank_and_its_node_here(tmp_path, run
     with pytest.raises(
         TimingError, match=f"{stuck}|halving-doubling over 5 ranks: the number of ranks is a power of two"
     ):
-        play(tmp_path, run)
+        simulate(tmp_path, run)
 
 
 def test_the_runs_are_of_both_backends_and_both_ends():
@@ -80,7 +80,7 @@ def test_a_collective_that_names_no_group_is_missed_after_one_of_a_group(tmp_pat
     (run,) = (run for run in RUNS if run["name"].startswith("after a collective of a group"))
     missed = r"all-reduce 1 names no group: rank 2 has issued 0 chunks of collectives before it and rank \d 1"
     with pytest.raises(TimingError, match=missed):
-        play(tmp_path, run)
+        simulate(tmp_path, run)
 
 
 def test_what_takes_no_tick_stands_nowhere_first(tmp_path):
@@ -90,7 +90,7 @@ def test_what_takes_no_tick_stands_nowhere_first(tmp_path):
         [[["send", 1, 3, 0, 1, []]], [["compute", 1, 1, []]], [["compute", 1, 1, []]], [["receive", 1, 0, 0, 1, []]]]
     )
     with pytest.raises(TimingError, match="takes no tick stands first, at which ASTRA-sim aborts"):
-        play(tmp_path, run)
+        simulate(tmp_path, run)
 
 
 def test_a_machine_of_another_size(tmp_path):
@@ -105,4 +105,4 @@ def test_a_machine_of_another_size(tmp_path):
     (tmp_path / "system.json").write_text(json.dumps(system))
     machine = read_settings(tmp_path, num_ranks=4).machine
     with pytest.raises(TimingError, match="has 8 ranks, and the machine 4"):
-        play_graph(graph, machine, tick_ps=1000)
+        replay_graph(graph, machine, tick_ps=1000)

@@ -12,7 +12,7 @@ from compare.hlo.devices.axes import read_axes
 from compare.hlo.text.module import read
 from compare.schedule.hardware import Hardware
 from compare.schedule.links import Torus
-from compare.schedule.schedule import simulate
+from compare.schedule.schedule import model_module
 from meshes.devices.generations import GENERATIONS
 from meshes.devices.topology import Topology
 from tests.places import CORPUS
@@ -54,7 +54,7 @@ def model_step(name: str, where: str):
     shape = Topology.parse(where)
     hardware = Hardware.of(shape.generation)
     torus = Torus(shape.places(), shape.sides, shape.wraps)
-    return rows, simulate(module, rows, torus, hardware=hardware, slices=shape.slices, name=where)
+    return rows, model_module(module, rows, torus, hardware=hardware, slices=shape.slices, name=where)
 
 
 @pytest.mark.parametrize(

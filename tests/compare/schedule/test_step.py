@@ -2,7 +2,7 @@
 
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
-from compare.schedule.schedule import play_program
+from compare.schedule.schedule import simulate_program
 from meshes.mesh_argument import read_mesh
 from tests.compare.schedule.toys import LOOPED, ROUND, SHIFT, X, all_reduce, loop, program
 
@@ -10,7 +10,7 @@ from tests.compare.schedule.toys import LOOPED, ROUND, SHIFT, X, all_reduce, loo
 def entries(text):
     """(kind, name, the entry where it began, active classes) of each entry."""
     plan, module = read_mesh("tp4pp2"), read(text)
-    step = play_program(module, collectives(module, plan.mesh.split_axes), plan, hardware=ROUND).step
+    step = simulate_program(module, collectives(module, plan.mesh.split_axes), plan, hardware=ROUND).step
     return [
         (
             type(each).__name__,

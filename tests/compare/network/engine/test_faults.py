@@ -4,7 +4,7 @@ import pytest
 
 from compare.network.engine.faults import GraphError
 from compare.network.engine.graph_layout import Plan
-from compare.network.engine.play import play
+from compare.network.engine.simulate import simulate_graph
 from compare.network.graph.graph import COLLECTIVE, COMPUTE, PERMUTE, RECEIVE, SEND
 from compare.network.machines.machine import ALL_REDUCE, REDUCE_SCATTER, RING
 from tests.compare.network.engine.toys import Program, machine_of
@@ -14,7 +14,7 @@ MACHINE = machine_of((RING, 4))
 
 def fail(program):
     with pytest.raises(GraphError) as caught:
-        play(Plan.of(program.graph(), MACHINE), MACHINE)
+        simulate_graph(Plan.of(program.graph(), MACHINE), MACHINE)
     return str(caught.value)
 
 
@@ -90,11 +90,11 @@ def test_ranks_that_send_to_each_other_first_wait_forever_unless_messages_are_ea
     program.join(1, 1, SEND, 64)
     program.join(1, 0, RECEIVE, 64)
     assert fail(program).startswith("deadlock: rank 0 waits at node 1 (collective-permute.0) for rank 1, rank 1 waits")
-    assert play(Plan.of(program.graph(), MACHINE), MACHINE, eager=True).total_ns == 164
+    assert simulate_graph(Plan.of(program.graph(), MACHINE), MACHINE, eager=True).total_ns == 164
 
 
 def test_alike_ranks_that_all_receive_first_are_named_one_after_another():
-    """All four are one class, played once."""
+    """All four are one class, simulated once."""
     program = Program(4)
     up = program.add(PERMUTE, 64, [(0, 1), (1, 2), (2, 3), (3, 0)])
     back = program.add(PERMUTE, 64, [(1, 0), (2, 1), (3, 2), (0, 3)])
@@ -102,7 +102,7 @@ def test_alike_ranks_that_all_receive_first_are_named_one_after_another():
         for number, op in ((up, RECEIVE), (back, SEND), (back, RECEIVE), (up, SEND)):
             program.join(rank, number, op, 64)
     with pytest.raises(GraphError) as caught:
-        play(Plan.of(program.alike(), MACHINE), MACHINE, eager=True)
+        simulate_graph(Plan.of(program.alike(), MACHINE), MACHINE, eager=True)
     assert str(caught.value) == (
         "deadlock: rank 0 waits at node 1 (collective-permute.0) for rank 3, rank 3 waits at node 1 "
         "(collective-permute.0) for rank 2, rank 2 waits at node 1 (collective-permute.0) for rank 1, rank 1 waits at "

@@ -6,7 +6,7 @@
 import pytest
 
 from compare.network.engine.graph_layout import Plan
-from compare.network.engine.play import play
+from compare.network.engine.simulate import simulate_graph
 from compare.network.machines.machine import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -25,7 +25,7 @@ from tests.compare.network.engine.toys import Program, exchange_on_4x4x4, machin
 
 
 def ends(program, machine):
-    return play(Plan.of(program.graph(), machine), machine).rank_ends().tolist()
+    return simulate_graph(Plan.of(program.graph(), machine), machine).rank_ends().tolist()
 
 
 @pytest.mark.parametrize(("links", "expected"), [(CUT_THROUGH, 300 + 600), (STORE_AND_FORWARD, 3 * 700)])
@@ -43,9 +43,9 @@ def test_incast_on_a_switch_is_one_message_behind_another(links, expected):
     program = Program(4)
     for source in range(3):
         program.messages(600, (source, 3), after=[])
-    played = ends(program, machine_of((SWITCH, 4), links=links))
-    assert tuple(played[:3]) == expected
-    assert played[3] == expected[2]
+    simulated = ends(program, machine_of((SWITCH, 4), links=links))
+    assert tuple(simulated[:3]) == expected
+    assert simulated[3] == expected[2]
 
 
 def test_a_message_waits_behind_another_on_a_link_of_its_way():
@@ -53,9 +53,9 @@ def test_a_message_waits_behind_another_on_a_link_of_its_way():
     program = Program(8)
     program.messages(600, (1, 2), after=[])
     program.messages(600, (0, 2), after=[])
-    played = ends(program, machine_of((RING, 8), links=CUT_THROUGH))
-    assert played[1] == 700
-    assert played[0] == 600 + 600 + 100
+    simulated = ends(program, machine_of((RING, 8), links=CUT_THROUGH))
+    assert simulated[1] == 700
+    assert simulated[0] == 600 + 600 + 100
 
 
 SAME = [
@@ -117,8 +117,8 @@ def test_two_all_reduces_on_the_same_links_take_the_sum_in_queues_too():
 
 @pytest.mark.slow
 def test_an_exchange_on_4x4x4_takes_what_its_fullest_link_carries():
-    """Each rank sends 1,000 bytes to each other: 48 messages over each link up (see test_play), 48,000 ns; in queues
-    some links stand idle meanwhile."""
+    """Each rank sends 1,000 bytes to each other: 48 messages over each link up, 48,000 ns (test_graph_simulator); in
+    queues some links stand idle meanwhile."""
     program = exchange_on_4x4x4(1_000)
     machine = machine_of((RING, 4), (RING, 4), (RING, 4), links=CUT_THROUGH)
     assert 48_000 <= max(ends(program, machine)) <= 2 * 48_000
@@ -127,7 +127,7 @@ def test_an_exchange_on_4x4x4_takes_what_its_fullest_link_carries():
 def test_chunks_are_refused():
     program = Program(4)
     program.collective(ALL_REDUCE, 240, (0, 1, 2, 3))
-    with pytest.raises(TimingError, match="links: cut-through plays collectives in one chunk, not 2"):
+    with pytest.raises(TimingError, match="links: cut-through simulates collectives in one chunk, not 2"):
         ends(program, machine_of((RING, 4), links=CUT_THROUGH, chunks=2))
 
 
@@ -139,4 +139,4 @@ def test_each_dim_has_its_own_algorithm_whatever_the_ranks_of_all_dims():
     flows = machine_of(*dims, algorithms=algorithms)
     queued = machine_of(*dims, algorithms=algorithms, links=STORE_AND_FORWARD)
     for machine in (flows, queued):
-        assert play(Plan.of(program.graph(), machine), machine).total_ns == 2_700 + 1_200 + 2_700
+        assert simulate_graph(Plan.of(program.graph(), machine), machine).total_ns == 2_700 + 1_200 + 2_700

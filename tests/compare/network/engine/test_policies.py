@@ -6,7 +6,7 @@
 import pytest
 
 from compare.network.engine.graph_layout import Plan
-from compare.network.engine.play import play
+from compare.network.engine.simulate import simulate_graph
 from compare.network.machines.machine import ALL_REDUCE, RING
 from tests.compare.network.engine.toys import Program, machine_of
 
@@ -29,19 +29,19 @@ def three(priorities):
 @pytest.mark.parametrize("policy", ENDS)
 def test_each_policy_has_its_own_order(policy):
     machine = machine_of((RING, 4), policy=policy, in_flight=1)
-    played = play(Plan.of(three((0, 5, 1)), machine), machine)
-    assert tuple(played.ends[0].tolist()) == ENDS[policy]
+    simulated = simulate_graph(Plan.of(three((0, 5, 1)), machine), machine)
+    assert tuple(simulated.ends[0].tolist()) == ENDS[policy]
 
 
 def test_priority_goes_before_arrival():
     machine = machine_of((RING, 4), policy="priority", in_flight=1)
-    played = play(Plan.of(three((0, 1, 5)), machine), machine)
-    assert tuple(played.ends[0].tolist()) == (4_200, 4_200 + 1_500 + 2_400, 4_200 + 1_500)
+    simulated = simulate_graph(Plan.of(three((0, 1, 5)), machine), machine)
+    assert tuple(simulated.ends[0].tolist()) == (4_200, 4_200 + 1_500 + 2_400, 4_200 + 1_500)
 
 
 def test_two_in_flight_share_the_links():
     """The first two share: 600 + 2·1,800 = 4,200 for the second; the first has 1,800 left, which from then the third
     delays: latency 600 alone, then 1,200 left against 900, at half speed."""
     machine = machine_of((RING, 4), policy="fifo", in_flight=2)
-    played = play(Plan.of(three((0, 0, 0)), machine), machine)
-    assert tuple(played.ends[0].tolist()) == (4_800 + 1_800 + 300, 4_200, 4_800 + 1_800)
+    simulated = simulate_graph(Plan.of(three((0, 0, 0)), machine), machine)
+    assert tuple(simulated.ends[0].tolist()) == (4_800 + 1_800 + 300, 4_200, 4_800 + 1_800)

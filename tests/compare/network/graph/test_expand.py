@@ -17,7 +17,7 @@ from compare.network.graph.expand import expand_step, number_ranks
 from compare.network.graph.graph import COMPUTE
 from compare.schedule.hardware import Hardware
 from compare.schedule.links import Torus
-from compare.schedule.schedule import play_module, simulate
+from compare.schedule.schedule import model_module, simulate_module
 from meshes.devices.generations import generation
 from meshes.devices.topology import Place
 from meshes.mesh_argument import read_mesh
@@ -47,8 +47,8 @@ def load(name):
 def expand(name):
     """(rows by hand, rows as read, the graph): rank = device."""
     by_hand, module, rows, torus, slices = load(name)
-    played = play_module(module, rows, torus, hardware=Hardware.of(generation("v5e")), slices=slices)
-    return by_hand["rows"], rows, expand_step(played, tuple(range(len(torus.places))), name=name)
+    simulated = simulate_module(module, rows, torus, hardware=Hardware.of(generation("v5e")), slices=slices)
+    return by_hand["rows"], rows, expand_step(simulated, tuple(range(len(torus.places))), name=name)
 
 
 @cache
@@ -69,7 +69,7 @@ def test_every_file_holds_what_the_reader_counts(name):
 def test_its_energy_is_that_of_its_events_and_of_waiting_chips(name):
     _, module, rows, torus, slices = load(name)
     v5e = generation("v5e")
-    timeline = simulate(module, rows, torus, hardware=Hardware.of(v5e), slices=slices, name=name)
+    timeline = model_module(module, rows, torus, hardware=Hardware.of(v5e), slices=slices, name=name)
     assert check_timeline(timeline, (), v5e) > 0
 
 

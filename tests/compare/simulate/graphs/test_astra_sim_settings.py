@@ -68,7 +68,7 @@ def test_a_collective_of_ones_own_files(capsys, tmp_path):
     assert answer(place, "--as", "astra-sim")["cycles"] == 90_174
     assert answer(place, "--as", "astra-sim", "--aware")["cycles"] == 90_174
     assert main([str(place)]) == 0
-    assert "system.json has no algorithm of all-reduce that our own engine plays: rings" in capsys.readouterr().err
+    assert "system.json has no algorithm of all-reduce that our own engine simulates: rings" in capsys.readouterr().err
     table = json.loads((place / "system.json").read_text())
     (place / "system.json").write_text(json.dumps(table | {"preferred-dataset-splits": 2}))
     assert "ASTRA-sim waits for 2; write preferred-dataset-splits 1" in refuse(place, "--as", "astra-sim")

@@ -1,4 +1,4 @@
-"""Plays a graph on a machine: every class of ranks on its own clock, transfers as flows over shared links.
+"""Simulates a graph on a machine: every class of ranks on its own clock, transfers as flows over shared links.
 
 A rank computes one node at a time, and its CPU another; whatever communicates runs beside that.  Among ready nodes
 the lowest goes first.  A collective begins when its last member has come; a message when its sender has (`eager`), or
@@ -28,7 +28,7 @@ Phase = tuple[int, float, float, Uses]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Played:
+class SimulatedGraph:
     """When each node of each class was: began (its dependencies were done), joined (its partners had come), ended."""
 
     plan: Plan
@@ -66,7 +66,7 @@ class PhasedInstance(Instance):
     """Slots of each dim."""
 
 
-class Game(Engine[PhasedInstance]):
+class GraphSimulator(Engine[PhasedInstance]):
     def __init__(self, plan: Plan, machine: Machine, *, eager: bool, scale_compute: float):
         self.tables = [plan.graph.table(rank) for rank in plan.classes.first.tolist()]
         super().__init__([table.size for table in self.tables])
@@ -84,7 +84,7 @@ class Game(Engine[PhasedInstance]):
         """Of each class, by the core that they run on."""
         self.computing: list[set[int]] = [set() for _ in self.tables]
 
-    def play(self) -> Played:
+    def simulate(self) -> SimulatedGraph:
         for index, parts in enumerate(self.parts):
             for node in parts.roots:
                 self._make_ready(index, node)
@@ -93,7 +93,7 @@ class Game(Engine[PhasedInstance]):
             self._compute(index, HOST)
         self.run()
         self._check_ended()
-        return Played(
+        return SimulatedGraph(
             self.plan, self.machine, *(tuple(map(np.array, times)) for times in (self.starts, self.joined, self.ends))
         )
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.schedule.play import EgressLinks
+from compare.schedule.step_simulator import EgressLinks
 
 A, B = frozenset({0, 1}), frozenset({1, 2})
 ELSEWHERE = frozenset({7})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from compare.network.engine.graph_layout import Plan
-from compare.network.engine.play import play
+from compare.network.engine.simulate import simulate_graph
 from compare.network.graph.graph import COMPUTE, Graph, NodeTableBuilder
 from compare.network.machines.collective import Collective
 from compare.network.machines.machine import (
@@ -25,7 +25,7 @@ COLUMNS = ((0, 4), (1, 5), (2, 6), (3, 7))
 
 
 def run(program, machine, **options):
-    return play(Plan.of(program.graph(), machine), machine, **options)
+    return simulate_graph(Plan.of(program.graph(), machine), machine, **options)
 
 
 def total(program, machine, **options):
@@ -46,9 +46,9 @@ def test_a_collective_begins_when_its_last_member_has_come():
     program = Program(4)
     program.compute(2, 1_000)
     program.collective(ALL_REDUCE, 2_400, (0, 1, 2, 3))
-    played = run(program, machine_of((RING, 4)))
-    assert played.total_ns == 1_000 + 4_200
-    joined = [float(played.joined[index][-1]) for index in range(len(played.joined))]
+    simulated = run(program, machine_of((RING, 4)))
+    assert simulated.total_ns == 1_000 + 4_200
+    joined = [float(simulated.joined[index][-1]) for index in range(len(simulated.joined))]
     assert joined == [1_000] * len(joined)
 
 
@@ -73,8 +73,8 @@ def test_a_shorter_transfer_leaves_the_links_to_the_longer_one():
     program = Program(4)
     program.collective(ALL_REDUCE, 1_200, (0, 1, 2, 3), after=[])
     program.collective(ALL_REDUCE, 2_400, (0, 1, 2, 3), after=[])
-    played = run(program, machine_of((RING, 4)))
-    assert sorted(float(end) for end in played.ends[0]) == [600 + 3_600, 600 + 5_400]
+    simulated = run(program, machine_of((RING, 4)))
+    assert sorted(float(end) for end in simulated.ends[0]) == [600 + 3_600, 600 + 5_400]
 
 
 def test_incast_on_a_switch_shares_the_link_down_to_the_receiver():
@@ -114,7 +114,7 @@ def test_an_exchange_on_4x4x4_loads_each_link_as_counted_by_hand():
     assert loads == {0: 3 * 480, 1: 3 * 160}
     assert plan.classes.count == 1
     # All begin at once and none is longer than the others: the full links are never idle.
-    total_ns = play(plan, machine).total_ns
+    total_ns = simulate_graph(plan, machine).total_ns
     assert 480 + 100 <= total_ns <= 480 + 600
 
 
@@ -185,7 +185,7 @@ def test_ranks_that_do_the_same_are_played_once():
     program.collective(ALL_REDUCE, 2_400, *ROWS)
     plan = Plan.of(program.alike(), machine_of((RING, 4), (RING, 2)))
     assert plan.classes.count == 1
-    assert play(plan, machine_of((RING, 4), (RING, 2))).total_ns == 10 + 4_200
+    assert simulate_graph(plan, machine_of((RING, 4), (RING, 2))).total_ns == 10 + 4_200
 
 
 def test_a_late_receiver_holds_up_a_rendezvous_and_not_an_eager_message():
@@ -205,6 +205,6 @@ def test_compute_with_known_flops_follows_the_roofline_of_a_machine_that_has_a_p
     nodes.add(COMPUTE, "neither", [1], duration_ps=50_000)
     graph = Graph(name="toy", num_ranks=2, tables=(nodes.build(),), table_of=np.zeros(2, np.int64), transfers=())
     machine = machine_of((RING, 2), peak_flops_per_ns=2.0, memory_bytes_per_ns=3.0)
-    assert play(Plan.of(graph, machine), machine).total_ns == 300 + 400 + 50
+    assert simulate_graph(Plan.of(graph, machine), machine).total_ns == 300 + 400 + 50
     plain = machine_of((RING, 2))
-    assert play(Plan.of(graph, plain), plain).total_ns == 7 + 7 + 50
+    assert simulate_graph(Plan.of(graph, plain), plain).total_ns == 7 + 7 + 50

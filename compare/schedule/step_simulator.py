@@ -1,4 +1,4 @@
-"""Play a step in the order of its text, each class on its own clock: waiting, busy links, memory bandwidth in use."""
+"""A step in the order of its text, each class on its own clock: waiting, busy links, memory bandwidth in use."""
 
 from bisect import insort
 from collections.abc import Generator, Iterator, Sequence
@@ -27,7 +27,7 @@ class Times:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlayedStep:
+class SimulatedStep:
     """A step with the times of its entries."""
 
     step: Step
@@ -38,8 +38,8 @@ class PlayedStep:
         return max((float(each.end.max()) for each in self.times), default=0.0)
 
 
-def play_step(step: Step) -> PlayedStep:
-    return StepPlayer(step).play()
+def simulate_step(step: Step) -> SimulatedStep:
+    return StepSimulator(step).simulate()
 
 
 @dataclass
@@ -91,7 +91,7 @@ def _list_commands(step: Step) -> list[list[_Command]]:
     return [lists[number] for number in which]
 
 
-class StepPlayer(Engine[Instance]):
+class StepSimulator(Engine[Instance]):
     """Each class executes its entries one after another; a node is an entry."""
 
     def __init__(self, step: Step):
@@ -104,12 +104,12 @@ class StepPlayer(Engine[Instance]):
         self.clocks = [-1.0] * step.classes.count
         """When each class has done all."""
 
-    def play(self) -> PlayedStep:
+    def simulate(self) -> SimulatedStep:
         for core in self.cores:
             next(core, None)
         self.run()
         assert min(self.clocks, default=0.0) >= 0, "a class waits for what nobody sends"
-        return PlayedStep(self.step, self._list_times())
+        return SimulatedStep(self.step, self._list_times())
 
     def _execute(self, index: int) -> Iterator[None]:
         """One class; pauses where it needs the end of a collective."""
