@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compare.network.astra_sim.clock import Action, RankClock
-from compare.network.astra_sim.exchange import Mail
+from compare.network.astra_sim.exchange import Transport
 from compare.network.graph.graph import COMPUTE, RECEIVE, SEND
 from compare.timeline.errors import TimingError
 
@@ -43,7 +43,7 @@ class CustomPlay:
         group: Sequence[int],
         rank: int,
         *,
-        mail: Mail,
+        transport: Transport,
         timer: RankClock,
         leave: Action,
         one_by_one: bool,
@@ -53,7 +53,7 @@ class CustomPlay:
         if place >= len(files):
             raise TimingError(f"a custom collective over {len(group)} ranks has files for {len(files)}")
         self._nodes, self._group, self._rank = files[place], group, rank
-        self._mail, self._timer, self._leave, self._one_by_one = mail, timer, leave, one_by_one
+        self._transport, self._timer, self._leave, self._one_by_one = transport, timer, leave, one_by_one
         self._waits = [len(node.deps) for node in self._nodes]
         self._users: list[list[int]] = [[] for _ in self._nodes]
         for number, node in enumerate(self._nodes):
@@ -86,10 +86,10 @@ class CustomPlay:
             )
         other = self._group[node.place]
         if node.op == SEND:
-            self._mail.send((-2, node.tag), self._rank, other, node.num_bytes, end)
+            self._transport.send((-2, node.tag), self._rank, other, node.num_bytes, end)
         else:
             assert node.op == RECEIVE
-            self._mail.receive((-2, node.tag), other, self._rank, node.num_bytes, end)
+            self._transport.receive((-2, node.tag), other, self._rank, node.num_bytes, end)
 
     def _end(self, number: int) -> None:
         self._left -= 1

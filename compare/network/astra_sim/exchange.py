@@ -16,7 +16,7 @@ from compare.network.astra_sim.clock import Action, RankClock, Tag
 from compare.network.machines.machine import ALL_REDUCE, REDUCE_SCATTER
 
 
-class Mail(Protocol):
+class Transport(Protocol):
     """Where a rank sends and receives."""
 
     def send(self, tag: Tag, source: int, target: int, num_bytes: int, sent: Action | None = None) -> None: ...
@@ -38,21 +38,21 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class Endpoint:
     """What a rank runs a chunk with, and what it does at its end."""
 
     rank: int
     tag: Tag
-    mail: Mail
+    transport: Transport
     timer: RankClock
     costs: Costs
     leave: Action
 
     def send(self, target: int, num_bytes: int) -> None:
-        self.mail.send(self.tag, self.rank, target, num_bytes)
+        self.transport.send(self.tag, self.rank, target, num_bytes)
 
     def receive(self, source: int, num_bytes: int, handler: Action) -> None:
-        self.mail.receive(self.tag, source, self.rank, num_bytes, handler)
+        self.transport.receive(self.tag, source, self.rank, num_bytes, handler)
 
     def wait(self, done: Action) -> None:
         """The endpoint delay."""
@@ -65,7 +65,7 @@ class Post:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class RankPosition:
     """A rank in a phase: its ring, and whom it talks to."""
 
     ring: tuple[int, ...]
@@ -114,8 +114,8 @@ class Script:
 class Exchange:
     """One rank in one phase."""
 
-    def __init__(self, script: Script, post: Post) -> None:
-        self._script, self._post = script, post
+    def __init__(self, script: Script, endpoint: Endpoint) -> None:
+        self._script, self._endpoint = script, endpoint
         self._prepared = 0
         self._received = 0
         self._ready = 0
@@ -132,9 +132,9 @@ class Exchange:
         packet = self._script.packet(number)
         self._packets.append(packet)
         if self._script.reduces(number):
-            self._post.reduce(packet.num_bytes, self._get_ready)
+            self._endpoint.reduce(packet.num_bytes, self._get_ready)
         else:
-            self._post.wait(self._get_ready)
+            self._endpoint.wait(self._get_ready)
 
     def _receive(self) -> None:
         self._received += 1
@@ -151,13 +151,13 @@ class Exchange:
         else:
             self._send()
         if self._to_send == 0 and self._ready == self._script.width:
-            self._post.leave()
+            self._endpoint.leave()
 
     def _send(self) -> None:
         if not self._packets or self._to_send == 0 or self._ready == 0:
             return
         packet = self._packets.popleft()
-        self._post.send(packet.target, packet.num_bytes)
-        self._post.receive(packet.source, packet.num_bytes, self._receive)
+        self._endpoint.send(packet.target, packet.num_bytes)
+        self._endpoint.receive(packet.source, packet.num_bytes, self._receive)
         self._to_send -= 1
         self._ready -= 1

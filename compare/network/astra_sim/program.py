@@ -19,7 +19,7 @@ import numpy as np
 
 from compare.network.astra_sim.clock import Action, Clock, Tag
 from compare.network.astra_sim.custom import CustomPlay
-from compare.network.astra_sim.exchange import Mail
+from compare.network.astra_sim.exchange import Transport
 from compare.network.astra_sim.options import Options
 from compare.network.astra_sim.phases import Phase, Turns, cut_chunks, find_levels, plan_chunks
 from compare.network.astra_sim.rank import Chunk, PhaseRun, Rank
@@ -97,7 +97,7 @@ class _Network:
         self.clock = Clock()
         self.timers = make_timers(self.clock)
         mailbox = Mailbox(lay_wires(machine, self.clock, aware=options.aware), self.clock)
-        self.mail: Mail = Handshake(mailbox) if options.rendezvous else mailbox
+        self.transport: Transport = Handshake(mailbox) if options.rendezvous else mailbox
         self.remote = None if options.remote is None else RemoteAccesses(options.remote)
         self._groups: dict[int, dict[int, tuple[int, ...]]] = {}
         self._partners: dict[tuple[int, int], dict[int, int]] = {}
@@ -144,7 +144,7 @@ class _Network:
             return
         if (kind, group, dims) not in self._stages:
             levels = find_levels(self.machine, collective)
-            self._stages[kind, group, dims] = Stage(self.machine, collective.group, levels, self.mail, self.timers)
+            self._stages[kind, group, dims] = Stage(self.machine, collective.group, levels, self.transport, self.timers)
         stage = self._stages[kind, group, dims]
         chunks = self._plan(collective, turns)
         self._messages += len(chunks) * sum(stage.count_messages(phase, rank.number) for phase in chunks[0])
@@ -170,7 +170,7 @@ class _Network:
                 self.options.custom[collective.kind],
                 group,
                 rank.number,
-                mail=self.mail,
+                transport=self.transport,
                 timer=self.timers[rank.number],
                 leave=leave,
                 one_by_one=self.options.aware,
@@ -311,10 +311,10 @@ class _RankNodes:
             network.remote.issue(self.number, self._timer, size, end)
         elif op == RECEIVE:
             source = network.find_partner(index, self.number, op)
-            network.mail.receive((-1, index), source, self.number, size, end)
+            network.transport.receive((-1, index), source, self.number, size, end)
         elif op == SEND:
             target = network.find_partner(index, self.number, op)
-            network.mail.send((-1, index), self.number, target, size, end)
+            network.transport.send((-1, index), self.number, target, size, end)
         elif network.graph.transfers[index].kind == BROADCAST:
             self._timer.after(ticks, end)
         else:

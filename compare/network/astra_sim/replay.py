@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from functools import partial
 
 from compare.network.algorithms import Branch, grow_tree
-from compare.network.astra_sim.climb import Climb
 from compare.network.astra_sim.clock import Action, Clock, RankClock
-from compare.network.astra_sim.exchange import Costs, Exchange, Mail, Post, Script, Seat
+from compare.network.astra_sim.exchange import Costs, Endpoint, Exchange, RankPosition, Script, Transport
 from compare.network.astra_sim.phases import Level, Phase, endpoint_ticks, find_levels, plan_chunks
 from compare.network.astra_sim.rank import Chunk, PhaseRun, Rank
 from compare.network.astra_sim.scripts import make_script
+from compare.network.astra_sim.tree_all_reduce import TreeAllReduce
 from compare.network.astra_sim.wires import Mailbox, Mirror, lay_wires
 from compare.network.machines.collective import Collective, Message, check_messages
 from compare.network.machines.machine import (
@@ -54,13 +54,13 @@ def count_cycles(machine: Machine, collective: Collective, *, aware: bool = Fals
         level.listed or level.algorithm.through_all or level.algorithm.name == DOUBLE_BINARY_TREE for level in levels
     )
     ranks = (0,) if alike else collective.group if levels[0].listed and collective.group else range(machine.num_ranks)
-    mail: Mail = Mirror(wires, clock) if alike else Mailbox(wires, clock)
+    transport: Transport = Mirror(wires, clock) if alike else Mailbox(wires, clock)
     ends: dict[int, int] = {}
 
     def end(rank: int) -> None:
         ends[rank] = clock.now
 
-    stage = Stage(machine, collective.group, levels, mail, make_timers(clock))
+    stage = Stage(machine, collective.group, levels, transport, make_timers(clock))
     chunks = plan_chunks(machine, collective)
     events = len(ranks) * len(chunks) * sum(stage.count_messages(phase, ranks[0]) for phase in chunks[0])
     if aware and machine.dims[0].kind == RING:
@@ -89,10 +89,15 @@ class Stage:
     """Makes the algorithms of all ranks, for one collective or for several over the same ranks."""
 
     def __init__(
-        self, machine: Machine, group: tuple[int, ...] | None, levels: tuple[Level, ...], mail: Mail, timers: Timers
+        self,
+        machine: Machine,
+        group: tuple[int, ...] | None,
+        levels: tuple[Level, ...],
+        transport: Transport,
+        timers: Timers,
     ) -> None:
         self._machine, self._group, self._levels = machine, group, levels
-        self._mail, self._timers = mail, timers
+        self._transport, self._timers = transport, timers
         self._rings: dict[tuple[int, int], Ring] = {}
         self._trees: dict[tuple[int, int, bool], dict[int, Branch]] = {}
 
@@ -100,24 +105,24 @@ class Stage:
         """That a rank sends in a phase, at most."""
         if phase.algorithm.name == DOUBLE_BINARY_TREE:
             return 3
-        return self._script(phase, self._seat(phase, rank)).messages
+        return self._script(phase, self._position(phase, rank)).messages
 
     def enter(self, rank: Rank, chunk: Chunk, phase: Phase, leave: Action) -> PhaseRun:
         level = self._levels[phase.level]
-        endpoint = _LISTED_ENDPOINT if level.listed else endpoint_ticks(self._machine)
-        costs = Costs(endpoint, self._machine.memory_bytes_per_ns)
-        post = Post(rank.number, chunk.tag, self._mail, self._timers[rank.number], costs, leave)
+        delay = _LISTED_ENDPOINT if level.listed else endpoint_ticks(self._machine)
+        costs = Costs(delay, self._machine.memory_bytes_per_ns)
+        endpoint = Endpoint(rank.number, chunk.tag, self._transport, self._timers[rank.number], costs, leave)
         if phase.algorithm.name == DOUBLE_BINARY_TREE:
-            return Climb(self._branch(phase, rank.number), phase.num_bytes, post)
-        return Exchange(self._script(phase, self._seat(phase, rank.number)), post)
+            return TreeAllReduce(self._branch(phase, rank.number), phase.num_bytes, endpoint)
+        return Exchange(self._script(phase, self._position(phase, rank.number)), endpoint)
 
-    def _script(self, phase: Phase, seat: Seat) -> Script:
+    def _script(self, phase: Phase, position: RankPosition) -> Script:
         listed = self._levels[phase.level].listed
-        return make_script(phase.algorithm, phase.kind, phase.num_bytes, seat, listed=listed)
+        return make_script(phase.algorithm, phase.kind, phase.num_bytes, position, listed=listed)
 
-    def _seat(self, phase: Phase, rank: int) -> Seat:
+    def _position(self, phase: Phase, rank: int) -> RankPosition:
         ring = self._ring(rank, phase.level)
-        return Seat(ring, ring.index(rank), phase.step)
+        return RankPosition(ring, ring.index(rank), phase.step)
 
     def _branch(self, phase: Phase, rank: int) -> Branch:
         ring = self._ring(rank, phase.level)
@@ -146,7 +151,7 @@ def time_messages(machine: Machine, messages: Sequence[Message], *, aware: bool 
     check_messages(messages, machine)
     check_machine(machine)
     clock = Clock()
-    mail = Mailbox(lay_wires(machine, clock, aware=aware), clock)
+    transport = Mailbox(lay_wires(machine, clock, aware=aware), clock)
     arrivals: dict[int, int] = {}
     to_send: defaultdict[int, deque[int]] = defaultdict(deque)
     for number, message in enumerate(messages):
@@ -156,7 +161,7 @@ def time_messages(machine: Machine, messages: Sequence[Message], *, aware: bool 
         if to_send[rank]:
             number = to_send[rank].popleft()
             message = messages[number]
-            mail.send((number, 0), rank, message.target, message.num_bytes, lambda: arrive(number))
+            transport.send((number, 0), rank, message.target, message.num_bytes, lambda: arrive(number))
 
     def arrive(number: int) -> None:
         arrivals[number] = clock.now

@@ -159,17 +159,17 @@ class Handshake:
     Source: `Sys::rendezvous_sim_send`, `Sys::rendezvous_sim_recv`.
     """
 
-    def __init__(self, mail: Mailbox) -> None:
-        self._mail = mail
+    def __init__(self, transport: Mailbox) -> None:
+        self._transport = transport
 
     def send(self, tag: Tag, source: int, target: int, num_bytes: int, sent: Action | None = None) -> None:
-        self._mail.receive(
-            _ask(tag), target, source, _ASKING, lambda: self._mail.send(tag, source, target, num_bytes, sent)
+        self._transport.receive(
+            _ask(tag), target, source, _ASKING, lambda: self._transport.send(tag, source, target, num_bytes, sent)
         )
 
     def receive(self, tag: Tag, source: int, target: int, num_bytes: int, handler: Action) -> None:
-        self._mail.send(
-            _ask(tag), target, source, _ASKING, lambda: self._mail.receive(tag, source, target, num_bytes, handler)
+        self._transport.send(
+            _ask(tag), target, source, _ASKING, lambda: self._transport.receive(tag, source, target, num_bytes, handler)
         )
 
 

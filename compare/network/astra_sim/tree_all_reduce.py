@@ -4,25 +4,25 @@ Source: `DoubleBinaryTreeAllReduce.cc`.
 """
 
 from compare.network.algorithms import Branch
-from compare.network.astra_sim.exchange import Post
+from compare.network.astra_sim.exchange import Endpoint
 
 
-class Climb:
+class TreeAllReduce:
     """One rank in one tree, for any collective: ASTRA-sim simulates them all as an all-reduce."""
 
-    def __init__(self, branch: Branch, num_bytes: int, post: Post) -> None:
-        self._branch, self._num_bytes, self._post = branch, num_bytes, post
+    def __init__(self, branch: Branch, num_bytes: int, endpoint: Endpoint) -> None:
+        self._branch, self._num_bytes, self._endpoint = branch, num_bytes, endpoint
         self._to_reduce = len(branch.children)
 
     def start(self) -> None:
         if self._branch.children:
             for child in self._branch.children:
-                self._post.receive(child, self._num_bytes, self._reduce)
+                self._endpoint.receive(child, self._num_bytes, self._reduce)
         else:
-            self._post.wait(self._go_up)
+            self._endpoint.wait(self._go_up)
 
     def _reduce(self) -> None:
-        self._post.reduce(self._num_bytes, self._reduced)
+        self._endpoint.reduce(self._num_bytes, self._reduced)
 
     def _reduced(self) -> None:
         self._to_reduce -= 1
@@ -36,16 +36,16 @@ class Climb:
     def _go_up(self) -> None:
         if self._branch.parent is None:
             raise AssertionError("a root has children")
-        self._post.send(self._branch.parent, self._num_bytes)
-        self._post.receive(self._branch.parent, self._num_bytes, self._come_down)
+        self._endpoint.send(self._branch.parent, self._num_bytes)
+        self._endpoint.receive(self._branch.parent, self._num_bytes, self._come_down)
 
     def _come_down(self) -> None:
         if self._branch.children:
-            self._post.reduce(self._num_bytes, self._go_down)  # as dear as a reduction
+            self._endpoint.reduce(self._num_bytes, self._go_down)  # as dear as a reduction
         else:
-            self._post.wait(self._post.leave)
+            self._endpoint.wait(self._endpoint.leave)
 
     def _go_down(self) -> None:
         for child in self._branch.children:
-            self._post.send(child, self._num_bytes)
-        self._post.leave()
+            self._endpoint.send(child, self._num_bytes)
+        self._endpoint.leave()
