@@ -5,6 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from compare.schedule import schedule
 from compare.schedule.class_collectives import (
     AlikeGroups,
     ClassCollective,
@@ -12,9 +13,13 @@ from compare.schedule.class_collectives import (
     relate_chips,
     relate_devices,
 )
-from compare.schedule.device_classes import group_devices, number_rows
+from compare.schedule.device_classes import Classes, group_devices, number_rows
+from compare.schedule.hardware import Hardware
 from compare.schedule.links import SLOTS, Torus
+from compare.schedule.schedule import simulate_module
+from meshes.devices.generations import generation
 from meshes.devices.topology import Topology
+from tests.compare.network.graph.test_expand import PROGRAMS, load
 
 
 def torus(name="v5e:2x4"):
@@ -101,3 +106,19 @@ def test_rows_have_one_number_where_they_are_equal(rows):
     numbers = number_rows(rows).tolist()
     pairs = list(combinations(range(len(rows)), 2))
     assert [numbers[a] == numbers[b] for a, b in pairs] == [bool((rows[a] == rows[b]).all()) for a, b in pairs]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_class_has_the_times_that_its_devices_have_one_by_one(name, monkeypatch):
+    _, module, rows, torus, slices = load(name)
+    size = len(torus.places)
+
+    def list_times():
+        simulated = simulate_module(module, rows, torus, hardware=Hardware.of(generation("v5e")), slices=slices)
+        of = simulated.step.classes.of
+        return np.array([[at.begun[of], at.ready[of], at.end[of]] for at in simulated.times])
+
+    by_class = list_times()
+    alone = Classes(np.arange(size), np.arange(size))
+    monkeypatch.setattr(schedule, "group_devices", lambda *_: alone)
+    np.testing.assert_allclose(by_class, list_times(), rtol=0, atol=1e-6)
