@@ -37,7 +37,7 @@ class Engine(ABC, Generic[AnInstance]):
     def __init__(self, num_nodes: Sequence[int]):
         """num_nodes: of each class."""
         self.now = 0.0
-        self._events: list[tuple[float, int, int, Callable[[], None]]] = []
+        self._events: list[tuple[float, int, int, float, Callable[[], None]]] = []
         self._order = 0
         self.starts, self.joined, self.ends = ([array("d", [-1.0]) * size for size in num_nodes] for _ in range(3))
         self._instances: dict[tuple[int, int], AnInstance] = {}
@@ -59,13 +59,18 @@ class Engine(ABC, Generic[AnInstance]):
     def at(self, time: float, act: Callable[[], None], *, rank: int = 0) -> None:
         """rank: of what happens at one time, the lowest goes first; among equals who asked first."""
         self._order += 1
-        heapq.heappush(self._events, (time, rank, self._order, act))
+        heapq.heappush(self._events, (self.instant(time), rank, self._order, time, act))
+
+    @staticmethod
+    def instant(time: float) -> float:
+        """The same for times that count as one."""
+        return time
 
     def run(self) -> None:
         """Until nothing is left to happen."""
         events, pop = self._events, heapq.heappop
         while events:
-            self.now, _, _, act = pop(events)
+            _, _, _, self.now, act = pop(events)
             act()
 
     def join(self, index: int, node: int, transfer: int, places: Sequence[int], *, is_awaited: bool = True) -> None:

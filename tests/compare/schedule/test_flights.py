@@ -1,10 +1,13 @@
 """What is under way beside the core, by arithmetic: local copies, chains of fusions, pairs across iterations, links."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.compare.schedule.toys import (
     ALL_REDUCE_NS,
     PERMUTE_NS,
+    ROUND,
     X,
     all_reduce,
     comms,
@@ -132,18 +135,16 @@ body {{
     assert timeline.notes == ()
 
 
-def late(cycles):
-    """Odd devices compute for so long, even ones do nothing."""
-    return f"""
-late {{
-  l = {X} parameter(0)
-  ROOT m = {X} compute(l, {cycles})
-}}
-early {{
-  e = {X} parameter(0)
-  ROOT k = {X} bitcast(e)
-}}
-"""
+def branch(name, cycles):
+    """A computation that computes for so long, one after the other."""
+    steps = [f"  {name}{at + 1} = {X} compute({name}{at}, {each})" for at, each in enumerate(cycles)]
+    steps = [f"  {name}0 = {X} parameter(0)", *steps, f"  ROOT {name}.end = {X} bitcast({name}{len(cycles)})"]
+    return "\n".join([f"{name} {{", *steps, "}", ""])
+
+
+def late(*odd, even=()):
+    """Odd devices compute for so many cycles, even ones do nothing."""
+    return branch("late", odd) + branch("early", even)
 
 
 LATE = f"""
@@ -177,6 +178,23 @@ def test_who_waits_for_a_late_device_does_not_keep_its_link_from_others(cycles, 
     summed = SUM_LATENCY_NS + SUM_NS
     assert comms(timeline, 0)[1] == ("r", 0, summed, summed)
     assert comms(timeline, 0)[0][:3] == ("s", 0, permuted)
+
+
+def test_who_asks_at_the_same_time_goes_in_the_order_of_the_text():
+    """Odd devices add 0.11 · 10 and 0.11 · 20, which is a little more than the 0.11 · 30 of even ones."""
+    entry = f"""{LATE}
+  a = ({X}, {X}, u32[], u32[]) collective-permute-start(y), channel_id=1, source_target_pairs={{{{1,3}}}}
+  b = ({X}, {X}, u32[], u32[]) collective-permute-start(y), channel_id=2, source_target_pairs={{{{0,2}}}}
+  da = {X} collective-permute-done(a)
+  db = {X} collective-permute-done(b)
+  ROOT all = ({X}, {X}) tuple(da, db)
+"""
+    timeline = run(
+        program(entry, more=late(10, 20, even=(30,))), mesh="tp8@v4:2x2x1", hardware=replace(ROUND, cycle_ns=0.11)
+    )
+    ends = [{name: start + ns for name, start, ns, _ in comms(timeline, device)} for device in (1, 0)]
+    assert 0.11 * 10 + 0.11 * 20 > 0.11 * 30
+    assert (ends[0]["a"], ends[1]["b"]) == (pytest.approx(3.3 + PERMUTE_NS), pytest.approx(3.3 + PERMUTE_NS + 400))
 
 
 def test_groups_of_one_collective_share_their_links_whenever_they_come():

@@ -38,4 +38,4 @@ def test_other_links_and_groups_of_the_same_transfer_do_not_wait():
 def test_what_is_over_is_forgotten():
     links = taken()
     assert links.take(A, 20, 20, 30, 2) == 20
-    assert [begin for begin, *_ in links.taken] == [20, 50]
+    assert links.taken == {0: [(20, 50, 2)], 1: [(20, 50, 2), (50, 90, 1)], 2: [(50, 90, 1)]}
