@@ -87,8 +87,8 @@ class Step:
 
     classes: Classes
     entries: Sequence[Entry]
-    unawaited: Sequence[int]
-    """Starts of collectives that nothing waits for."""
+    unawaited: Sequence[tuple[int, Mask]]
+    """Starts of collectives that nothing waits for, in the classes named."""
     scopes: Mapping[str, str]
     """Of instructions that compute or copy."""
     notes: Notes
@@ -104,8 +104,8 @@ class Unroller:
     notes: Notes
     entries: list[Entry] = field(default_factory=list)
     iterations: list[int] = field(default_factory=list)
-    flights: dict[str, list[int]] = field(default_factory=dict)
-    """Row of the collectives table -> starts in flight, the oldest first."""
+    flights: dict[str, dict[int, Mask]] = field(default_factory=dict)
+    """Row of the collectives table -> starts in flight, the oldest first, in the classes that still have to wait."""
     copies: dict[str, list[int]] = field(default_factory=dict)
     """The same of local copies, by the name of their start."""
     points: int = 0
@@ -116,8 +116,8 @@ class Unroller:
     def unroll(self, nodes: Sequence[Node], scopes: Mapping[str, str]) -> Step:
         """`TimingError` where the step is too long."""
         self._add(nodes)
-        unawaited = [start for starts in self.flights.values() for start in starts]
-        for start in unawaited:
+        unawaited = [flight for starts in self.flights.values() for flight in starts.items()]
+        for start, _ in unawaited:
             self.notes.add(f"nothing waits for {self._name(start)}: it ends when all has arrived")
         return Step(self.classes, self.entries, unawaited, scopes, self.notes)
 
@@ -149,14 +149,34 @@ class Unroller:
         if node.part != "done":
             is_start = node.part == "start"
             if is_start:
-                self.flights.setdefault(node.row.name, []).append(len(self.entries))
+                self.flights.setdefault(node.row.name, {})[len(self.entries)] = self.active
             self.entries.append(Exchange(node.name, self.rendezvous[id(node)], is_start, self.active))
             return
-        waiting = [starts for starts in map(self.flights.get, node.ends) if starts]
-        if not waiting:
+        ended = self._end_flights(node.ends)
+        if not ended:
             self.notes.add(f"{node.name} ends what was started before this step: it does not wait")
-            return
-        self.entries.append(Wait(node.name, min(waiting).pop(0), self.active))
+        for start, classes in ended.items():
+            self.entries.append(Wait(node.name, start, classes))
+
+    def _end_flights(self, rows: Sequence[str]) -> dict[int, Mask]:
+        """For each class that executes a done the first start in flight; where a class has none, it is with others."""
+        ended: dict[int, Mask] = {}
+        left = self.active
+        flights = [(start, row) for row in rows for start in self.flights.get(row, ())]
+        for start, row in sorted(flights):
+            flight = self.flights[row].pop(start)
+            if flight is left:  # nearly always
+                return ended | {start: left}
+            if (classes := flight & left).any():
+                ended[start] = classes
+                left = left & ~classes
+            if (flight & ~classes).any():
+                self.flights[row][start] = flight & ~classes
+            if not left.any():
+                return ended
+        if ended:
+            ended[max(ended)] |= left
+        return ended
 
     def _copy(self, node: Copy) -> None:
         if not node.is_end:

@@ -81,17 +81,17 @@ def _list_marks(simulated: SimulatedStep) -> Iterator[_Mark]:
                 yield _Kind(label, memory_bytes=started.num_bytes), begun, at.end, None, entry.active
             elif isinstance(started, Exchange):
                 yield _Kind(Label.of(entry.name, PART, started.rendezvous.row)), at.begun, at.end, None, entry.active
-                yield _fly(simulated, entry.begun, at.end)
-    for start in simulated.step.unawaited:
-        yield _fly(simulated, start, simulated.times[start].end)
+                yield _fly(simulated, entry.begun, at.end, entry.active)
+    for start, classes in simulated.step.unawaited:
+        yield _fly(simulated, start, simulated.times[start].end, classes)
 
 
-def _fly(simulated: SimulatedStep, start: int, end: Floats) -> _Mark:
+def _fly(simulated: SimulatedStep, start: int, end: Floats, classes: Mask) -> _Mark:
     """An asynchronous collective as a profile shows it: from start to done, even if all data arrived earlier."""
     entry, at = simulated.step.entries[start], simulated.times[start]
     assert isinstance(entry, Exchange)
     kind = _Kind(Label.of(entry.name, COMMUNICATION, entry.rendezvous.row, BESIDE_LINE), entry.rendezvous.network)
-    return kind, at.begun, end, at.ready - at.begun, entry.active
+    return kind, at.begun, end, at.ready - at.begun, entry.active & classes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,7 @@ from compare.hlo.collectives.collectives import collectives
 from compare.hlo.text.module import read
 from compare.schedule.schedule import simulate_program
 from meshes.mesh_argument import read_mesh
-from tests.compare.schedule.toys import LOOPED, ROUND, SHIFT, X, all_reduce, loop, program
+from tests.compare.schedule.toys import LOOPED, ROUND, SHIFT, X, all_reduce, comms, loop, program, run
 
 
 def entries(text):
@@ -78,3 +78,32 @@ early {{
         ("Container", "y", 0, [True, True]),
         ("Exchange", "z", None, [True, True]),
     ]
+
+
+def test_a_done_behind_branches_waits_in_each_class_for_what_it_started():
+    """540 ns each: launch, 2 · 2 steps of one link between chips two apart, and 2 · 1/2 of 4000 bytes."""
+    started = [
+        f"{name} {{\n  p.{name} = {X} parameter(0)\n  ROOT {start} = {X} "
+        + all_reduce(f"p.{name}", groups=groups).replace("all-reduce(", "all-reduce-start(")
+        + "\n}\n"
+        for name, start, groups in (("late", "s1", "{{1,3},{5,7}}"), ("early", "s2", "{{0,2},{4,6}}"))
+    ]
+    entry = f"""
+  id = u32[] partition-id()
+  one = u32[] constant(1)
+  bit = u32[] and(id, one)
+  odd = pred[] compare(bit, one), direction=EQ
+  y = {X} conditional(odd, x, x), true_computation=late, false_computation=early
+  ROOT d = {X} all-reduce-done(y)
+"""
+    text = program(entry, more="".join(started))
+    assert [each[:3] for each in entries(text)] == [
+        ("Exchange", "s2", None),
+        ("Exchange", "s1", None),
+        ("Container", "y", 0),
+        ("Wait", "d", 0),
+        ("Wait", "d", 1),
+    ]
+    timeline = run(text)
+    assert timeline.notes == ()
+    assert [[row[:3] for row in comms(timeline, device)] for device in (0, 1)] == [[("s2", 0, 540)], [("s1", 0, 540)]]
