@@ -232,6 +232,11 @@ class CollectiveCosts:
             raise TimingError(f"{row.name} names device {largest}, but there are {len(self._torus.places)} of them")
         if row.network == "dcn":
             return self._between_slices(row, groups)
+        places = self._torus.places
+        if any(len({places[device].slice_index for device in group}) > 1 for group in groups):
+            raise TimingError(
+                f"{row.name} has groups over several slices, but is no transfer of the data-centre network (megascale)"
+            )
         algorithm = _read_algorithm(comm)
         key = (row.kind, groups, algorithm, row.payload_bytes)
         if key not in self._costs:

@@ -1,4 +1,4 @@
-"""Which links a collective loads, and algorithm much, counted by hand."""
+"""Which links a collective loads, and how much, counted by hand."""
 
 import numpy as np
 import pytest

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from compare.timeline.columns import DERIVED_COLUMNS, EVENT_COLUMNS, STEP_COLUMNS, WORK_COLUMNS
+from compare.timeline.errors import TimingError
 from tests.compare.schedule.toys import (
     ALL_REDUCE_NS,
     BACK,
@@ -224,6 +225,12 @@ def test_every_slice_talks_over_the_data_centre_at_its_own_rate():
     """A send of 4000 bytes at 1 byte a ns after 1000."""
     timeline = run(program(BETWEEN_SLICES, head="num_partitions=4"), mesh="dp2tp4@2xv5e:2x2")
     assert step_ns(timeline) == 1000 + 4000
+
+
+def test_groups_over_slices_without_the_data_centre_network_are_refused():
+    entry = f"  ROOT r = {X} {all_reduce('x', groups='{{0,4},{1,5},{2,6},{3,7}}')}"
+    with pytest.raises(TimingError, match=r"r has groups over several slices, but is no transfer of the data-centre"):
+        run(program(entry), mesh="dp2tp4@2xv5e:2x2")
 
 
 def test_the_timeline_has_the_form_that_measured_ones_have():

@@ -12,6 +12,7 @@ import pytest
 
 from compare.hlo.collectives.collectives import collectives
 from compare.hlo.devices.axes import read_axes
+from compare.hlo.devices.groups import SLICE_UNIT
 from compare.hlo.text.module import read
 from compare.network.graph.expand import expand_step, number_ranks
 from compare.network.graph.graph import COMPUTE
@@ -30,7 +31,7 @@ PROGRAMS = sorted(path.name.removesuffix(".json") for path in CORPUS.glob("*.jso
 
 @cache
 def load(name):
-    """(table by hand, module, rows as read, torus, slices): devices stand in a line."""
+    """(table by hand, module, rows as read, torus, slices): the devices of a slice stand in a line, by their ids."""
     by_hand = json.loads((CORPUS / f"{name}.json").read_text())
     axes = read_axes(by_hand["axes"])
     module = read(gzip.decompress((CORPUS / f"{name}.hlo.gz").read_bytes()).decode())
@@ -38,7 +39,8 @@ def load(name):
     size = prod(axes.values())
     slices = size // (module.num_devices or size)
     side = size // slices
-    places = tuple(Place(number // side, number % side, 0, 0, 0) for number in range(size))
+    ids = by_hand.get("device_ids") or [SLICE_UNIT * (1 + at // side) + at % side for at in range(size)]
+    places = tuple(Place(number // SLICE_UNIT - 1, number % SLICE_UNIT, 0, 0, 0) for number in ids)
     torus = Torus(places, (side, 1, 1), (False, False, False))
     return by_hand, module, rows, torus, slices
 
