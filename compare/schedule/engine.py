@@ -1,4 +1,4 @@
-"""The engine of all simulated time: an event loop, and the transfers at which classes of ranks meet.
+"""The engine of modelled steps and of graphs: an event loop, and the transfers at which classes of ranks meet.
 
 A transfer begins when all that it waits for have come.  Who comes when, and over what links it goes, is for those who
 use it: a step in the order of its text, on a TPU's own links (`compare.schedule.step_simulator`), and a graph of nodes
