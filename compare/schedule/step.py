@@ -159,7 +159,8 @@ class Unroller:
             self.entries.append(Wait(node.name, start, classes))
 
     def _end_flights(self, rows: Sequence[str]) -> dict[int, Mask]:
-        """For each class that executes a done the first start in flight; where a class has none, it is with others."""
+        """The starts that a done ends, with the classes: for each class its first in flight; those without one are with
+        the last."""
         ended: dict[int, Mask] = {}
         left = self.active
         flights = [(start, row) for row in rows for start in self.flights.get(row, ())]

@@ -65,10 +65,10 @@ class EgressLinks:
     def _list_taken(self, links: Collection[int], now: float) -> list[tuple[float, float, int]]:
         listed = []
         for link in links:
-            if taken := self.taken.get(link):
-                while taken and taken[0][1] <= now:
-                    del taken[0]
-                listed += taken
+            taken = self.taken.get(link, [])
+            while taken and taken[0][1] <= now:
+                del taken[0]
+            listed += taken
         return listed
 
 
