@@ -5,7 +5,6 @@ A part has the colour and the number of the device that holds it; copies lie beh
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
 from itertools import product
@@ -17,6 +16,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from compare.gallery.render.tensors import Tensor
 from compare.render.figures import INK, STYLE
 
 DEVICES = ("#8fc1ea", "#ffc685", "#a3d9a5", "#e0b3dd", "#cfe3f5", "#ffe6c4", "#d5eed6", "#f2dff1")
@@ -33,34 +33,6 @@ _LETTER = 0.083
 """Inches of a letter of a tensor's name."""
 _PALE = 0.45
 """Opacity of a partial sum's colour."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tensor:
-    """What is drawn: an array, how it is split, and over which axes it is a partial sum."""
-
-    name: str
-    dims: tuple[str, ...]
-    sizes: tuple[int, ...]
-    axes: tuple[str | None, ...]
-    partial: str = ""
-
-    def drawn_dims(self) -> tuple[int, int]:
-        """The indices of the dims drawn as rows and columns; -1: none."""
-        split = [at for at, axis in enumerate(self.axes) if axis]
-        rest = [at for at in reversed(range(len(self.dims))) if at not in split]
-        rows, columns = sorted([*split, *rest, -1, -1][:2])
-        return rows, columns
-
-    @property
-    def words(self) -> str:
-        """`x[T, D/tp]`."""
-        dims = ", ".join(_split(dim, axis) for dim, axis in zip(self.dims, self.axes, strict=True))
-        return f"{self.name}[{dims}]" + ", partial" * bool(self.partial)
-
-
-def _split(dim: str, axis: str | None) -> str:
-    return f"{dim}/{axis}" if axis else dim
 
 
 def picture_inches(tensors: Sequence[Tensor], mesh: Mapping[str, int], *, scale: float = 1.0) -> float:

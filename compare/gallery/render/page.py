@@ -11,7 +11,8 @@ from markupsafe import Markup, escape
 from compare.gallery.lesson_types.lesson import BYTES, COMPILER, STANDINGS, Lesson
 from compare.gallery.lesson_types.lesson_result import LessonResult, needed_wire
 from compare.gallery.lessons import CHAPTERS, LESSONS, TEN_FIRST, Chapter, find_lesson
-from compare.gallery.render.lesson_figures import Tensor, draw_mesh, draw_tensors, picture_inches
+from compare.gallery.render.lesson_figures import draw_mesh, draw_tensors, picture_inches
+from compare.gallery.render.tensors import Tensor, list_tensors
 from compare.gallery.render.words import (
     ARMS,
     SCATTERED,
@@ -28,7 +29,6 @@ from compare.gallery.render.words import (
     shows_scatters,
     signature,
     sums,
-    tensors,
 )
 from compare.render import units
 from compare.render.glossary import GLOSSARY
@@ -92,7 +92,7 @@ def render_pages(results: Sequence[LessonResult]) -> dict[str, str]:
 
 def _lesson(lesson: Lesson, results: Sequence[LessonResult], *, at: int, order: Sequence[Lesson]) -> str:
     shown = next((item for item in results if item.source), None)
-    takes, alone, gives = tensors(lesson, shown) if shown else ([], [], [])
+    takes, alone, gives = list_tensors(lesson, shown) if shown else ([], [], [])
     panels = [
         ("Before", "what each device is given", takes),
         ("Alone", lesson.alone_words, alone),

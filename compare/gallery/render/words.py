@@ -15,7 +15,7 @@ from compare.gallery.lesson_types.lesson import (
     count_moves,
 )
 from compare.gallery.lesson_types.lesson_result import LessonResult, needed_wire
-from compare.gallery.render.lesson_figures import Tensor
+from compare.gallery.render.tensors import list_tensors
 from compare.hlo.collective import Collective
 from compare.render.units import axes_text, bytes_text, list_text
 from compare.report.grouping import group_by, sum_by
@@ -197,35 +197,9 @@ def _sum(lesson: Lesson, move: Move) -> Sum:
     return Sum(move, move.formula, numbers, lesson.payload(move), wire, round(lesson.wire(move)))
 
 
-def tensors(lesson: Lesson, result: LessonResult) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-    """The arguments of a program, the local results of each device, and its results, as they are drawn."""
-    takes = [_tensor(lesson, name, axes) for name, axes in zip(lesson.takes, result.takes, strict=True)]
-    gives = [_tensor(lesson, name, axes) for name, axes in zip(lesson.gives, result.gives, strict=True)]
-    alone = [
-        Tensor(
-            name=tensor.name,
-            dims=tuple(tensor.dims.split()),
-            sizes=_sizes(lesson, tensor.dims),
-            axes=tensor.axes,
-            partial=tensor.partial,
-        )
-        for tensor in lesson.alone
-    ]
-    return takes, alone, gives
-
-
-def _tensor(lesson: Lesson, name: str, axes: tuple[str | None, ...]) -> Tensor:
-    dims = lesson.arrays[name]
-    return Tensor(name=name, dims=tuple(dims.split()), sizes=_sizes(lesson, dims), axes=axes)
-
-
-def _sizes(lesson: Lesson, dims: str) -> tuple[int, ...]:
-    return tuple(int(dim) if dim.isdigit() else lesson.letters.get(dim, 1) for dim in dims.split())
-
-
 def signature(lesson: Lesson, result: LessonResult) -> str:
     """`x[T, D/tp], w[D/tp, F] → y[T, F]`."""
-    takes, _, gives = tensors(lesson, result)
+    takes, _, gives = list_tensors(lesson, result)
     return f"{', '.join(tensor.words for tensor in takes)} → {', '.join(tensor.words for tensor in gives)}"
 
 
