@@ -15,16 +15,8 @@ import numpy as np
 from compare.network.engine.graph_layout import Plan
 from compare.network.engine.simulate import simulate_graph
 from compare.network.graph.graph import COLLECTIVE, COMPUTE, Graph, NodeTableBuilder, Transfer
-from compare.network.machines.machine import (
-    ALL_GATHER,
-    ALL_REDUCE,
-    RING,
-    TWO_WAY_RING,
-    Algorithm,
-    Algorithms,
-    Dim,
-    Machine,
-)
+from compare.network.machines.kinds import ALL_GATHER, ALL_REDUCE, RING, TWO_WAY_RING
+from compare.network.machines.machine import Algorithm, Algorithms, Dim, Machine
 from compare.network.machines.tpu import tpu_machine
 from compare.network.programs.simulation import Simulation
 from compare.simulate.what_if.changed_machine import change_point

@@ -1,7 +1,7 @@
 """`python -m benchmarks.startup`: how long commands take that compute nothing, against `python -c "import numpy"`.
 
-`--help` of every command, and the contract of a mesh.  Each runs several times, in turn with the import; the medians of
-wall time are compared.
+`--help` of every command, beside the help of a parser without options, argparse's own time; and the contract of a mesh.
+Each runs several times, in turn with the import; the medians of wall time are compared.
 """
 
 import statistics
@@ -13,8 +13,10 @@ from compare.cli import front_door
 
 ROUNDS = 9
 NUMPY = "import numpy"
+ARGPARSE = "import argparse; argparse.ArgumentParser().format_help()"
 LINES = {
     NUMPY: ("-c", NUMPY),
+    ARGPARSE: ("-c", ARGPARSE),
     "compare.plan --mesh tp4pp2": ("-m", "compare.plan", "--mesh", "tp4pp2"),
     **{f"compare {name} --help": ("-m", "compare", name, "--help") for name in front_door.COMMANDS},
 }

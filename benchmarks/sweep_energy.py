@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 from benchmarks.measuring import measure, python
-from compare.cli.options.sweep_request import combinations, sweep_parser
+from compare.cli.options.sweep_options import sweep_parser
+from compare.cli.options.sweep_request import combinations
 from compare.sweep.energy.measure import add_energy
 from compare.sweep.render.draw import draw
 from compare.sweep.summary import ResultRow, Sweep

@@ -7,13 +7,14 @@ from rich.console import Console
 
 from compare.report.model.report import Report
 from compare.run import cache, progress, scheduler
-from compare.run.arms import TIMEOUT_S, Arm
+from compare.run.arms import Arm
+from compare.run.choices import TIMEOUT_S
 from compare.run.folder import replace_folder, run_folder
 from compare.run.folder.chip import copy_chip, read_chip_of
 from compare.run.folder.load_run import is_judged, read_run
 from meshes.case import Case
 from meshes.memory import check_fits
-from meshes.process.one_line import is_quiet
+from meshes.process.log import is_quiet
 
 
 def make_run(

@@ -24,7 +24,7 @@ from meshes.process import atomic_files
 from meshes.process.command_line import Parser
 from meshes.process.errors import MeshError
 from meshes.process.last_word import claim_stderr, defer_stderr
-from meshes.process.one_line import complain, log_note
+from meshes.process.log import complain, log_note
 from meshes.twins.prompts import Progress, print_result
 from meshes.weights import WeightSpec, weights
 

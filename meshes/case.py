@@ -1,11 +1,11 @@
 """`Case`: the one input of both twins, of the contract, and of every report."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil, isqrt, lcm, prod
 from typing import Any, Self
 
+from meshes.choices import CAPACITY, CHOICES
 from meshes.devices.mesh_spec import AXES, MeshSpec
 from meshes.devices.topology import Topology
 from meshes.dims import OPTIONAL, Rules, is_sequence_parallel
@@ -25,19 +25,6 @@ MOST_NUMBERS = 2**58
 
 PIPELINE_MICROBATCHES = 4
 """Of a case with a pipeline that names none."""
-
-CAPACITY = 1.25
-"""Default capacity factor of an expert, as MaxText and Switch Transformer are usually run."""
-
-CHOICES: Mapping[str, tuple[str, ...]] = {
-    "phases": ("prefill", "decode"),
-    "dtype": ("bf16", "f32"),
-    "style": ("pinned", "weights", "explicit", "typed"),
-    "loop": ("scan", "unrolled"),
-    "attention": ("idiomatic", "einsum"),
-    "partitioner": ("native", "gspmd", "shardy"),
-}
-"""The values of each field; the first is the default (of `phases`: all)."""
 
 NUMBERS = ("batch", "seq", "microbatches", "room")
 

@@ -106,5 +106,5 @@ WITNESSES: Mapping[str, Witness] = MappingProxyType({witness.name: witness for w
 def witness(name: str) -> Witness:
     """The witness of this name.  Raises `WitnessError` for any other."""
     if name not in WITNESSES:
-        raise WitnessError(f"unknown witness {name!r}; choose from {', '.join(WITNESSES)}")
+        raise WitnessError(f"unknown reference model {name!r}; choose from {', '.join(WITNESSES)}")
     return WITNESSES[name]

@@ -35,7 +35,7 @@ def main(argv: list[str]) -> int:
 
 def witness_title(argv: list[str]) -> str:
     """What a message about a missing package names."""
-    return argv[2] if len(argv) > 2 else "the witness"
+    return argv[2] if len(argv) > 2 else "the reference model"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Run inputs one after another, and record outcomes and findings."""
 
 import faulthandler
-import logging
 import random
 import resource
 import signal
@@ -16,6 +15,7 @@ from types import FrameType
 
 from benchmarks.fuzz.findings import Note, Wrong
 from benchmarks.fuzz.readers import READERS, Reader
+from meshes.process.log import set_level
 
 MOST_SECONDS = 20
 """An input that takes longer hangs: the seeds take a hundredth."""
@@ -53,7 +53,7 @@ class Outcomes:
 
 def limit() -> None:
     """Bounds on this process: what takes more memory is a finding, and no end of the machine."""
-    logging.getLogger("wirediff").setLevel(logging.CRITICAL)  # what is said of each damaged input
+    set_level("CRITICAL")  # what is said of each damaged input
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 

@@ -1,7 +1,7 @@
 """Which small programs are timed on a device of each platform."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 MATMUL, COPY, ELEMENTWISE, IDLE = "matmul", "copy", "elementwise", "idle"
 COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
@@ -13,8 +13,7 @@ DEPTH = 4
 KIB, MIB = 1 << 10, 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
+class Sizes(NamedTuple):
     """The sizes of the programs, and how long a window is."""
 
     dtype: str

@@ -10,7 +10,7 @@ from compare.chakra import schema
 from compare.chakra.nodes import TraceFile, TraceNode
 from compare.hlo.devices.groups import Groups
 from compare.network.graph.graph import PERMUTE, Transfer
-from compare.network.machines.machine import KINDS
+from compare.network.machines.kinds import KINDS
 from compare.timeline.arrays import Ints
 from compare.timeline.errors import TimingError
 from meshes.process.one_line import quote

@@ -6,7 +6,7 @@ Source of the numbers: `schema/protobuf/et_def.proto` of mlcommons/chakra v1.0.0
 from types import MappingProxyType
 
 from compare.hlo.proto.messages import classes
-from compare.network.machines.machine import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER
+from compare.network.machines.kinds import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER
 
 VERSION = "0.0.4"
 """Of the schema, as ASTRA-sim's own traces have it."""

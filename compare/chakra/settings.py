@@ -15,19 +15,8 @@ from compare.chakra.custom import read_custom
 from compare.chakra.run_line import RunLine, read_run_line
 from compare.network.astra_sim.options import Options
 from compare.network.astra_sim.remote import PER_NODE, PER_NPU, POOL, RemoteMemory
-from compare.network.machines.machine import (
-    ALL_REDUCE,
-    BASELINE,
-    FULLY_CONNECTED,
-    KINDS,
-    LOCAL_BW_AWARE,
-    RING,
-    SWITCH,
-    Algorithm,
-    Algorithms,
-    Dim,
-    Machine,
-)
+from compare.network.machines.kinds import ALL_REDUCE, BASELINE, FULLY_CONNECTED, KINDS, LOCAL_BW_AWARE, RING, SWITCH
+from compare.network.machines.machine import Algorithm, Algorithms, Dim, Machine
 from compare.network.machines.tpu import astra_sim_machine
 from compare.network.machines.words import is_words, parse_algorithm, parse_kind
 from compare.timeline.errors import TimingError, name_file, name_place

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from compare.cli.options.calibrate_request import parse_request
-from meshes.devices.generations import GENERATIONS
 from meshes.process.command_line import print_json
-from meshes.process.one_line import LOG
+from meshes.process.log import log
 
 if TYPE_CHECKING:
     from compare.calibrate.result import Calibration
@@ -32,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _calibrate_windows(request: argparse.Namespace) -> "Calibration":
     from compare.calibrate.result import Provenance, calibrate, digest
     from compare.calibrate.windows import read_windows
+    from meshes.devices.generations import GENERATIONS
 
     chip = GENERATIONS.get(request.generation)
     windows = read_windows(request.windows, devices_per_chip=chip.devices if chip else 1)
@@ -59,7 +59,7 @@ def _calibrate_device(request: argparse.Namespace) -> "Calibration":
         kinds=request.kinds,
         num_devices=request.devices,
         repeats=request.repeats,
-        notify=LOG.info,
+        notify=log().info,
     )
     path = request.out.with_suffix(".windows.csv")
     write_windows(measured.table, path)

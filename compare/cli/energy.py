@@ -4,9 +4,8 @@ import argparse
 from collections.abc import Sequence
 
 from compare.cli.options.energy_request import parse_energy
-from meshes.process import atomic_files
 from meshes.process.command_line import print_json
-from meshes.process.one_line import LOG, complain_of
+from meshes.process.log import complain_of, log
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,10 +44,11 @@ def _answer_speeds(options: argparse.Namespace) -> int:
         lines += list_frequency_lines(subjects, curves)
         if options.figure:
             from compare.energy.speeds.figure import draw_curves
+            from meshes.process import atomic_files
 
             picture = draw_curves(subjects, curves)
             atomic_files.write_bytes(options.figure, picture.svg if options.figure.suffix == ".svg" else picture.png)
-            LOG.info("%s", options.figure)
+            log().info("%s", options.figure)
     if options.marginal:
         margins = measure_run(subjects)
         document["marginal"] = marginal_json(margins)

@@ -1,12 +1,12 @@
 """`python -m compare.export RUN --to ccl-bench --out DIR`: the programs of a run as another tool takes them."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from compare.cli.options.program_words import add_program_words
 from compare.export.targets import TARGETS
-from meshes.process.command_line import command_parser, print_json
-from meshes.process.one_line import complain_of, plain
+from meshes.process.command_line import command_parser, path, print_json
+from meshes.process.log import complain_of
+from meshes.process.one_line import plain
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -17,9 +17,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         "modelled; or what every rank computes and communicates (chakra), for ASTRA-sim.",
         example="runs/llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4 --to ccl-bench --out traces",
     )
-    parser.add_argument("run", metavar="RUN", type=Path, help="a run folder: case.json, and <arm>/<phase>/<cell>/")
+    parser.add_argument("run", metavar="RUN", type=path, help="a run folder: case.json, and <arm>/<phase>/<cell>/")
     parser.add_argument("--to", choices=list(TARGETS), required=True, help="which tool")
-    parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="a new or empty folder, or an export")
+    parser.add_argument("--out", metavar="DIR", type=path, required=True, help="a new or empty folder, or an export")
     add_program_words(parser)
     parser.add_argument("--facts", action="store_true", help="chakra: also the verdict on every collective")
     parser.add_argument("--json", action="store_true", help="print the folders and what failed as JSON")

@@ -4,12 +4,12 @@
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 
 from meshes.process import command_line
 from meshes.process.command_line import REFUSED, run_command
-from meshes.process.one_line import complain, quote
+from meshes.process.log import complain
+from meshes.process.one_line import quote
 
 NAME = "wirediff"
 
@@ -66,6 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(f"error: options come after the command: {NAME} COMMAND {quote(name)}; see {NAME} --help")
         return REFUSED
     if name not in COMMANDS:
+        from difflib import get_close_matches
+
         near = SIMULATE if name == "simulate" else get_close_matches(name, COMMANDS, n=1)
         hint = f"; did you mean {' or '.join(near)}?" if near else f"; see {NAME} --help"
         complain(f"error: {NAME} has no command {quote(name)}{hint}")

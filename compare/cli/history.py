@@ -1,11 +1,10 @@
 """`python -m compare.history RUN --name all-gather.42`: which pass created a collective, and which changed it."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from compare.cli.options.program_words import add_program_words
-from meshes.process.command_line import command_parser, print_json
-from meshes.process.one_line import complain_of
+from meshes.process.command_line import command_parser, path, print_json
+from meshes.process.log import complain_of
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -15,7 +14,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "Show the libtpu passes that created and changed a collective, with the HLO before and after each.",
         example="docs/example-run --framework torchxla --phase decode --name all-gather.29",
     )
-    parser.add_argument("run", metavar="RUN", type=Path, help="a run folder, or a folder of table.save(…)")
+    parser.add_argument("run", metavar="RUN", type=path, help="a run folder, or a folder of table.save(…)")
     parser.add_argument(
         "--name",
         metavar="NAME",

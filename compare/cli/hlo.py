@@ -1,7 +1,6 @@
 """`python -m compare.hlo FILE --axes data=2,tensor=4`: the collectives of anybody's compiled HLO text."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from compare.cli.options.axes_options import add_axes, axes_of, hint_axes
 from compare.cli.options.names_options import add_names, names_of
@@ -13,6 +12,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print one row for each collective, in program order unless another is asked for."""
     parser = _parser()
     options = parser.parse_args(argv)
+
+    from pathlib import Path
 
     from compare.hlo.collective import ORDERS
     from compare.render.time.speed.readings import print_readings, readings_to_json

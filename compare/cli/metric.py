@@ -1,14 +1,15 @@
 """`python -m compare.metric --trace DIR --metric NAME`: one number, by the names that CCL-Bench uses."""
 
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from compare.ccl_bench_metrics.catalog import METRICS, find_metric
-from compare.ccl_bench_metrics.errors import MetricError
 from compare.cli.options.axes_options import add_axes, axes_of
 from compare.cli.options.program_words import add_program_words
-from meshes.process.command_line import command_parser, print_json, whole_number
+from meshes.process.command_line import command_parser, path, print_json, whole_number
+
+if TYPE_CHECKING:
+    from compare.ccl_bench_metrics.catalog import Metric
 
 ALL = "all"
 
@@ -21,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         example="--trace traces/llama-tp4pp2-tpu --metric communication_fraction",
     )
     add = parser.add_argument
-    add("--trace", metavar="DIR", type=Path, help="a trace directory of CCL-Bench, a run folder, or any profile")
+    add("--trace", metavar="DIR", type=path, help="a trace directory of CCL-Bench, a run folder, or any profile")
     add("--metric", metavar="NAME", default="", help="one of --list; all: every one, from one reading")
     add("--list", action="store_true", help="print every metric: unit, meaning, and where CCL-Bench's differs and why")
     add("--json", action="store_true", help="print JSON, with what the number was made of")
@@ -30,8 +31,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_program_words(parser, default="the only one")
     add_axes(parser)
     options = parser.parse_args(argv)
+    from compare.ccl_bench_metrics.catalog import METRICS, find_metric
+    from compare.ccl_bench_metrics.errors import MetricError
+
     if options.list:
-        _print_list(as_json=options.json)
+        _print_list(METRICS.values(), as_json=options.json)
         return 0
     if options.trace is None or not options.metric:
         parser.error("give --trace DIR and --metric NAME, or --list")
@@ -68,14 +72,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _print_list(*, as_json: bool) -> None:
+def _print_list(metrics: Iterable["Metric"], *, as_json: bool) -> None:
     if as_json:
         print_json(
             [
                 {"name": row.name, "unit": row.unit, "meaning": row.meaning, "ccl_bench": row.ccl_bench}
-                for row in METRICS.values()
+                for row in metrics
             ]
         )
         return
-    for row in METRICS.values():
+    for row in metrics:
         print(f"{row.name} ({row.unit})\n    {row.meaning}\n    CCL-Bench: {row.ccl_bench}")

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from compare.cli.options.case_options import case_parser, print_list, read_case
-from compare.report.plan import plan
+from compare.cli.options.case_options import case_parser
 from meshes.process.command_line import print_json
 
 
@@ -16,9 +15,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     options = parser.parse_args(argv)
+    from compare.cli.options.case_request import print_list, read_case
+
     if "list" in options:
         print_list(options)
         return 0
+    from compare.report.plan import plan
+
     contract = plan(read_case(options, contract_only=True))
     if options.json:
         print_json(contract.to_json())

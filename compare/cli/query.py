@@ -1,7 +1,6 @@
 """`python -m compare.query runs/ "select …"`: any question in SQL, over any number of run folders."""
 
 from collections.abc import Sequence
-from functools import partial
 
 from compare.cli.options.query_request import parse_question
 from meshes.process.command_line import print_json
@@ -15,6 +14,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(*save_tables(question.runs, question.save), sep="\n")
         return 0
+
+    from functools import partial
 
     from compare.query.show import describe_tables, print_csv_rows, print_json_rows, print_rows, print_tables
 

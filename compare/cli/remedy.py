@@ -1,20 +1,22 @@
 """`python -m compare.remedy --mesh tp4pp2`: which code changes remove avoidable bytes; each is compiled."""
 
-import json
 from collections.abc import Sequence
 
-from compare.cli.options.case_options import print_list
-from compare.cli.options.remedy_request import read_request, remedy_parser
+from compare.cli.options.remedy_options import remedy_parser
 from meshes.process.command_line import print_json
-from meshes.process.one_line import LOG
+from meshes.process.log import log
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: every program was measured; 1: some arm or phase could not be, the rest is reported."""
     options = remedy_parser().parse_args(argv)
     if "list" in options:
+        from compare.cli.options.case_request import print_list
+
         print_list(options)
         return 0
+    from compare.cli.options.remedy_request import read_request
+
     arms, case = read_request(options)
     from compare.remedy.report import find_remedies
     from compare.run import cache
@@ -25,6 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         result = find_remedies(case, arms=arms, cache=kept, most=options.max_compiles, timeout_s=options.timeout)
     pages = [options.html] if options.html else []
     if options.into:
+        import json
+
         data, shown = (options.into / name for name in REMEDIES)
         atomic_files.write_text(data, json.dumps(result, indent=1) + "\n")
         pages.append(shown)
@@ -32,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from compare.remedy.page import page
 
         atomic_files.write_text(place, page(result))
-        LOG.info("%s", place)
+        log().info("%s", place)
     if options.json:
         print_json(result)
     else:

@@ -1,15 +1,16 @@
 """`wirediff replay FOLDER`: a Chakra trace, or a run by ASTRA-sim's rules."""
 
-import json
 from collections.abc import Sequence
 
 from compare.cli.options.replay_request import parse_graph_request
-from meshes.process.one_line import complain_of
+from meshes.process.log import complain_of
 
 
 def main(argv: Sequence[str]) -> int:
     """Print ns on our own engine, or ASTRA-sim's cycles.  1: some programs of the run could not be read."""
     request = parse_graph_request(argv)
+
+    import json
 
     from compare.simulate.graphs.answer import answer_subject, describe_subject, find_subjects, name_machine
     from compare.simulate.print_answer import note_rings

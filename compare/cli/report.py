@@ -1,11 +1,9 @@
 """`python -m compare.report RUN`: read, judge and draw a run folder again, with no framework installed."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
 
 from compare.cli.options.chip_option import add_chip
-from meshes.process.command_line import command_parser
+from meshes.process.command_line import command_parser, path
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -15,12 +13,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         "Recompute the verdicts of a run folder and regenerate its report; needs no framework installed.",
         example="runs/llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4",
     )
-    parser.add_argument("run", metavar="RUN", type=Path, help="a run folder: case.json, and <arm>/<phase>/<cell>/")
-    parser.add_argument("--out", metavar="DIR", type=Path, help="write here instead of into the run folder")
+    parser.add_argument("run", metavar="RUN", type=path, help="a run folder: case.json, and <arm>/<phase>/<cell>/")
+    parser.add_argument("--out", metavar="DIR", type=path, help="write here instead of into the run folder")
     add_chip(parser, "; the report keeps a copy")
     parser.add_argument("--details", action="store_true", help="print all tables (default: a summary)")
     parser.add_argument("--json", action="store_true", help="print the report as JSON; the page's path goes to stderr")
     options = parser.parse_args(argv)
+
+    from dataclasses import replace
 
     from compare.run.folder import replace_folder, run_folder
     from compare.run.folder.chip import copy_chip

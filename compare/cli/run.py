@@ -2,17 +2,19 @@
 
 from collections.abc import Sequence
 
-from compare.cli.options.case_options import print_list, read_case
-from compare.cli.options.run_options import read_programs, run_parser
-from meshes.process.one_line import complain
+from compare.cli.options.run_options import run_parser
+from meshes.process.log import complain
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Lower, compile, read, judge, render.  0: everything succeeded; 1: something failed, the rest is reported."""
     options = run_parser().parse_args(argv)
+    from compare.cli.options.case_request import print_list, read_case
+
     if "list" in options:
         print_list(options)
         return 0
+    from compare.cli.options.run_request import read_programs
     from compare.report import fail_if
 
     programs = read_programs(options)

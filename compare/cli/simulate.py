@@ -3,9 +3,8 @@
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 
-from compare.run.folder.replace_folder import CASE
+from meshes.process.command_line import path
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -21,5 +20,7 @@ def _is_replayed(words: Sequence[str]) -> bool:
     """Whether a command line is of a Chakra folder, or names a run and ASTRA-sim's rules."""
     if any(word == "--as" or word.startswith("--as=") for word in words):
         return True
-    path = Path(words[0])
-    return path.is_dir() and not (path / CASE).is_file() and any(path.glob("*.et"))
+    from compare.run.folder.replace_folder import CASE
+
+    folder = path(words[0])
+    return folder.is_dir() and not (folder / CASE).is_file() and any(folder.glob("*.et"))

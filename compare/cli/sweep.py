@@ -1,21 +1,24 @@
 """`python -m compare.sweep --meshes tp8,tp4pp2 --models …`: many cases at once, one table and one figure."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from compare.cli.options.case_options import print_list
-from compare.cli.options.sweep_request import combinations, sweep_parser
+from compare.cli.options.sweep_options import sweep_parser
 from meshes.process.command_line import print_json
-from meshes.process.one_line import LOG
+from meshes.process.log import log
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Each combination as `compare.run` does it.  0: all that can be; 1: something failed, the rest is there."""
     options = sweep_parser().parse_args(argv)
     if "list" in options:
+        from compare.cli.options.case_request import print_list
+
         print_list(options)
         return 0
 
+    from pathlib import Path
+
+    from compare.cli.options.sweep_request import combinations
     from compare.run.arms import parse_arms, parse_controls, parse_options, parse_witnesses
     from compare.sweep import progress, sweep
     from compare.sweep.engines.engines import load_engine
@@ -49,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     draw.draw(summary, out)
     if options.json:
         print_json(summary)
-        LOG.info("%s", out / draw.PAGE)
+        log().info("%s", out / draw.PAGE)
     else:
         draw.show(summary, out)
     return 0 if is_complete(summary) else 1

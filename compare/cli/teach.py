@@ -1,10 +1,9 @@
 """`python -m compare.teach [PATTERN]`: which collectives a sharding causes, from one matmul to a mixture of experts."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from meshes.process.command_line import command_parser, print_json
-from meshes.process.one_line import LOG, complain
+from meshes.process.command_line import command_parser, path, print_json
+from meshes.process.log import complain, log
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -16,7 +15,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add = parser.add_argument
     add("pattern", nargs="?", metavar="PATTERN", help="print this lesson (default: write the pages of all lessons)")
-    add("--out", metavar="DIR", type=Path, default=Path("gallery"), help="output folder of the pages")
+    add("--out", metavar="DIR", type=path, default="gallery", help="output folder of the pages")
     add("--list", action="store_true", help="print the names of all lessons and exit")
     add("--json", action="store_true", help="print the compiled collectives as JSON; write no pages")
     add("--no-cache", action="store_true", help="recompile everything, and write nothing to the cache")
@@ -49,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     programs = [(lesson, program) for lesson in lessons for program in lesson.programs]
     with cache.open_cache(bypass=options.no_cache) as user_cache:
-        results = build_each(programs, cache=user_cache, notify=LOG.info)
+        results = build_each(programs, cache=user_cache, notify=log().info)
     if options.json:
         print_json([item.public() for item in results])
     elif options.pattern:

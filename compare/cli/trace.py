@@ -2,12 +2,11 @@
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compare.cli.options.axes_options import add_axes, axes_of, hint_axes
 from compare.cli.options.contract_options import add_contract, contract_of, judge_program_of
-from meshes.process.command_line import Parser, name_command, print_json
+from meshes.process.command_line import Parser, name_command, path, print_json
 
 if TYPE_CHECKING:
     from compare.diff.own.case_contract import CaseContract
@@ -28,8 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_axes(parser)
     add("--hlo", metavar="FILE", help="the compiled HLO text of the program, if the profile holds none")
     power = "power measured meanwhile: files <metric>_<rank>.csv of Zeus (CharLLM-PPT's), joined by the wall clock"
-    add("--measured-power", metavar="DIR|FILE", type=Path, help=power)
-    parser.add_renamed("--power", now="--measured-power", metavar="DIR|FILE", type=Path)
+    add("--measured-power", metavar="DIR|FILE", type=path, help=power)
+    parser.add_renamed("--power", now="--measured-power", metavar="DIR|FILE", type=path)
     add("--per-host", metavar="N", type=int, help="ranks of a host in those files")
     program = "this program alone, like jit_step; each execution is a step"
     add("--program", metavar="NAME", default="", help=program)
@@ -47,6 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _answer(options: Namespace, axes: Mapping[str, int], contract: "CaseContract | None") -> int:
+    from pathlib import Path
+
     from compare.profile.power.files import add_power, holds_power, read_power
     from compare.report.model.codec import encode
 

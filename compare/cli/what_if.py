@@ -2,20 +2,23 @@
 
 from collections.abc import Sequence
 
-from compare.cli.options.what_if_request import parse_what_if
+from compare.cli.options.what_if_options import what_if_parser
 from meshes.process.command_line import print_json
-from meshes.process.one_line import LOG, complain_of
+from meshes.process.log import complain_of, log
 
 
 def main(argv: Sequence[str]) -> int:
     """Print step times, and what is exposed of them.  1: some programs could not be read."""
-    request = parse_what_if(argv)
-    request.check_out()
+    parser = what_if_parser()
+    options = parser.parse_args(argv)
 
+    from compare.cli.options.what_if_request import read_what_if
     from compare.simulate.what_if.print_what_if import list_lines
     from compare.simulate.what_if.subjects import load_subjects
     from compare.simulate.what_if.what_if_result import simulate_run, to_json
 
+    request = read_what_if(options, parser)
+    request.check_out()
     subjects, failures = load_subjects(request.run, chip=request.chip)
     results = simulate_run(request, subjects)
     written = []
@@ -27,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
     if request.json:
         print_json(to_json(request, results))
         for place in written:
-            LOG.info("%s", place)
+            log().info("%s", place)
     else:
         print(*list_lines(request, results), *written, sep="\n")
     return complain_of(failures)

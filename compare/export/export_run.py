@@ -8,7 +8,7 @@ from compare.export.folder.exported_programs import select_programs
 from compare.export.folder.write_folder import open_export
 from compare.export.targets import Write
 from compare.run.folder.load_run import Run
-from meshes.process.one_line import log_note
+from meshes.process.log import log_note
 
 
 def export_run(

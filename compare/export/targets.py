@@ -1,9 +1,8 @@
 """The tools that a run can be written for.  One row each: what writes one program's folder, and returns its name."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from compare.export.folder.exported_programs import SelectedProgram
@@ -12,15 +11,14 @@ if TYPE_CHECKING:
 Write = Callable[["SelectedProgram", "ExportFolder"], str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(NamedTuple):
     """A tool."""
 
     write: Write
-    write_with_facts: Write | None = None
-    """Where verdicts can go with it."""
     platforms: tuple[str, ...]
     """Whose programs it takes."""
+    write_with_facts: Write | None = None
+    """Where verdicts can go with it."""
 
 
 def _write_ccl_bench(program: "SelectedProgram", export: "ExportFolder") -> str:

@@ -28,7 +28,8 @@ from compare.render.terminal import STYLES, console, text_width, wrap_prose
 from compare.render.units import exact_text
 from compare.run import cache
 from meshes.process.command_line import REFUSED, print_json
-from meshes.process.one_line import LOG, complain, one_line, plain
+from meshes.process.log import complain, log
+from meshes.process.one_line import one_line, plain
 
 QUESTIONS = tuple((lesson, program) for lesson in LESSONS for program in lesson.programs)
 STEP = 101
@@ -55,7 +56,7 @@ def take_quiz(seed: int | None, words: str | None, *, as_json: bool, no_cache: b
         complain(f"compare.teach: {error}")
         return REFUSED
     with cache.open_cache(bypass=no_cache) as kept:
-        (result,) = build_each([(lesson, program)], cache=kept, notify=LOG.info)
+        (result,) = build_each([(lesson, program)], cache=kept, notify=log().info)
     if as_json:
         print_json(_question_json(result, number) | ({} if words is None else _answer_json(result, answer)))
     elif not result.ok:

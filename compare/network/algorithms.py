@@ -12,7 +12,7 @@ import numpy as np
 
 from compare.hlo.devices.groups import Groups
 from compare.network.machines.custom import byte_share, list_levels, most_reduced
-from compare.network.machines.machine import (
+from compare.network.machines.kinds import (
     ALL_GATHER,
     ALL_REDUCE,
     ALL_TO_ALL,
@@ -22,10 +22,8 @@ from compare.network.machines.machine import (
     HALVING_DOUBLING,
     REDUCE_SCATTER,
     TWO_WAY_RING,
-    Algorithm,
-    CustomAlgorithm,
-    Machine,
 )
+from compare.network.machines.machine import Algorithm, CustomAlgorithm, Machine
 from compare.timeline.arrays import Floats, Ints
 from compare.timeline.errors import TimingError
 

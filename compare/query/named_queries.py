@@ -1,24 +1,27 @@
 """The queries that ship: each a .sql file, whose first line says what it answers."""
 
+import os
 from collections.abc import Mapping
-from importlib.resources import files
 
 from compare.query.errors import QueryError
 from meshes.process.one_line import quote
 
-_FOLDER = files("compare.query").joinpath("named")
+_FOLDER = os.path.join(os.path.dirname(__file__), "named")
 _SQL = ".sql"
+
+
+def name_queries() -> list[str]:
+    return sorted(name.removesuffix(_SQL) for name in os.listdir(_FOLDER) if name.endswith(_SQL))
 
 
 def list_queries() -> Mapping[str, str]:
     """Name -> what it answers."""
-    names = sorted(file.name.removesuffix(_SQL) for file in _FOLDER.iterdir() if file.name.endswith(_SQL))
-    return {name: read_query(name).partition("\n")[0].removeprefix("-- ") for name in names}
+    return {name: read_query(name).partition("\n")[0].removeprefix("-- ") for name in name_queries()}
 
 
 def read_query(name: str) -> str:
     """The text of the query of this name.  Raises `QueryError` where none ships under it."""
-    file = _FOLDER.joinpath(name + _SQL)
-    if not name.replace("-", "").isalpha() or not file.is_file():
-        raise QueryError(f"no query is named {quote(name)}; there are {', '.join(list_queries())}")
-    return file.read_text(encoding="utf-8")
+    if name not in name_queries():
+        raise QueryError(f"no query is named {quote(name)}; there are {', '.join(name_queries())}")
+    with open(os.path.join(_FOLDER, name + _SQL), encoding="utf-8") as file:
+        return file.read()

@@ -24,8 +24,9 @@ from compare.report.model.about import About
 from compare.report.programs import JudgedProgram, ProgramResult, judge_program
 from compare.report.rows import collective_row, sum_totals
 from compare.run import scheduler
-from compare.run.arms import ARMS, DEFAULT, TIMEOUT_S, Arm, Cell
+from compare.run.arms import ARMS, DEFAULT, Arm, Cell
 from compare.run.cache import Cache
+from compare.run.choices import TIMEOUT_S
 from compare.run.folder import run_folder
 from compare.run.results import Event, Outcome
 from compare.schedule.schedule import model_step

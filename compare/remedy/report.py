@@ -36,7 +36,7 @@ from compare.run.arms import Arm
 from compare.run.cache import Cache
 from compare.verdict.causes import describe_cause
 from meshes.case import Case
-from meshes.process.one_line import is_quiet
+from meshes.process.log import is_quiet
 
 GONE = 0.05
 """A group counts as removed if at most this fraction of it is left."""

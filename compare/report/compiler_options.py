@@ -5,15 +5,14 @@ on by default.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 CELL = "tpu+xla-"
 """Prefix of the names of their cells."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompilerOption:
+class CompilerOption(NamedTuple):
     """Flags of XLA and libtpu that belong together."""
 
     what: str

@@ -15,7 +15,8 @@ from typing import Annotated
 
 from compare.report.model.codec import Count, JsonObject, all_options, hinted_fields, is_required, key_of, plain_options
 from compare.report.model.report import Report
-from meshes.case import CHOICES, NUMBERS, Case
+from meshes.case import NUMBERS, Case
+from meshes.choices import CHOICES
 from meshes.devices.topology import Place
 from meshes.models import Model
 from meshes.process.command_line import print_json, run_command

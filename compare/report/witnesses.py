@@ -1,12 +1,11 @@
 """Witnesses: other people's programs for the case of a run, in words."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Witness:
+class Witness(NamedTuple):
     """One witness, in words."""
 
     arm: str

@@ -1,6 +1,6 @@
 """The arms: which frameworks are compared, and in which cells each arm's program is compiled.
 
-The only place that names them.  A new arm is a folder with the worker protocol, and a row here.
+A new arm is a folder with the worker protocol, its name in `choices.FRAMEWORKS`, and a row here.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -10,8 +10,10 @@ from types import MappingProxyType
 
 from compare.report.compiler_options import CELL, OPTIONS
 from compare.report.witnesses import WITNESSES
+from compare.run.choices import CONTROLS, DEFAULT_CONTROLS, EARLIER_LIBTPU, JAX, TORCHXLA
 from compare.run.errors import WorkError
-from meshes.case import CHOICES, Case
+from meshes.case import Case
+from meshes.choices import CHOICES
 from meshes.process.packages import installed_version, is_overwritten
 from meshes.reduced import reduce_case
 from meshes.twins.caches import CACHE_USES, choose_cache_use
@@ -84,24 +86,11 @@ class Cell:
         )
 
 
-TIMEOUT_S = 1800.0
-"""Of each step of a cell, unless it is told otherwise."""
-
 REWRITTEN = ("lower", "rewrite", "compile")
 """The steps of a program that is lowered as by default, and translated for another partitioner before the compile."""
 
-CONTROLS = ("partitioner", "attention", "cache", "style", "loop", "tracer", "libtpu")
-"""What a control changes: one thing at a time; what the change removes, it caused.  As --help lists them; the order
-in which they own bytes is that of `CHANGES`."""
-DEFAULT_CONTROLS = ("partitioner", "attention")
-
-EARLIER_LIBTPU = "0.0.41"
-"""The version of the control `libtpu`: an earlier release than the pinned one, which accepts the same programs."""
-
 DEFAULT = Cell("tpu")
 
-PLATFORMS = ("cpu", "tpu")
-"""Platforms for execution: this machine's CPU as several devices, or its TPUs."""
 EXECUTED = {
     "cpu": Cell("cpu", steps=("lower", "execute"), platform="cpu"),
     "tpu": Cell("tpu+run", steps=("profile",), platform="tpu"),
@@ -195,7 +184,7 @@ def _witness_cell(name: str) -> Cell:
 
 _ROWS = (
     Arm(
-        name="jax",
+        name=JAX,
         module="jax_impl",
         title="JAX",
         packages=("jax", "flax"),
@@ -206,7 +195,7 @@ _ROWS = (
         start_s=3,
     ),
     Arm(
-        name="torchxla",
+        name=TORCHXLA,
         module="torchxla_impl",
         title="TorchXLA",
         packages=("torch", "torch_xla"),
@@ -293,10 +282,10 @@ def parse_witnesses(words: str, *, arms: Sequence[str]) -> tuple[str, ...]:
 
     Raises `WorkError` for an unknown name, or for one whose arm is not among `arms`.
     """
-    names = _names(words, WITNESSES, "witness") if words else ()
+    names = _names(words, WITNESSES, "reference model") if words else ()
     for name in names:
         if WITNESSES[name].arm not in arms:
-            raise WorkError(f"the witness {name} is of {WITNESSES[name].arm}, which --framework leaves out")
+            raise WorkError(f"the reference model {name} is of {WITNESSES[name].arm}, which --framework leaves out")
     return names
 
 

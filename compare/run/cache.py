@@ -21,7 +21,7 @@ import platformdirs
 from compare.run.errors import WorkError
 from meshes.process import atomic_files
 from meshes.process.documents import read_json
-from meshes.process.one_line import LOG
+from meshes.process.log import log
 
 VARIABLE = "WIREDIFF_CACHE"
 MANIFEST = "manifest.json"
@@ -46,9 +46,9 @@ class Cache:
         if not os.path.lexists(entry):
             return None
         if _is_intact(entry, kind=kind, key=key, results=results):
-            LOG.debug("cached: %s %s", kind, key[:12])
+            log().debug("cached: %s %s", kind, key[:12])
             return entry
-        LOG.info("the cache entry %s is damaged: made anew", entry)
+        log().info("the cache entry %s is damaged: made anew", entry)
         hidden = self._begun()
         with suppress(OSError):  # another run saw it too
             hidden.parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ class Cache:
     def keep(self, folder: Path, *, kind: str, key: str) -> Path:
         """Seal a folder of `begin` and rename it into place."""
         entry = self.root / kind / key
-        LOG.debug("kept: %s %s", kind, key[:12])
+        log().debug("kept: %s %s", kind, key[:12])
         try:
             (folder / MANIFEST).write_text(json.dumps({"kind": kind, "key": key, "files": _digests(folder)}, indent=1))
             entry.parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from compare.run.errors import WorkError
 from meshes.process.documents import read_json
-from meshes.process.one_line import complain
+from meshes.process.log import complain
 
 VERSION = re.compile(r"\d+(\.\d+){1,3}")
 

@@ -20,7 +20,8 @@ from typing import Generic, Self, TypeVar
 
 from meshes.process.documents import parse_json
 from meshes.process.last_word import DOES_NOT_FIT, NOT_OFFERED
-from meshes.process.one_line import LOG, one_line
+from meshes.process.log import log
+from meshes.process.one_line import one_line
 
 K = TypeVar("K")
 
@@ -107,7 +108,7 @@ class _Worker:
                 env=command.environment,
                 start_new_session=True,
             )
-        LOG.debug("process %d starts: %s", self.process.pid, " ".join(command.argv[1:4]))
+        log().debug("process %d starts: %s", self.process.pid, " ".join(command.argv[1:4]))
         self.end = os.pidfd_open(self.process.pid) if hasattr(os, "pidfd_open") else -1
         """A pidfd, readable once the process has ended (Linux); elsewhere the end is polled."""
 
@@ -140,7 +141,7 @@ class _Worker:
         seconds, (status, peak_bytes) = self.seconds, self.kill()
         while self.read() > 0:
             pass
-        LOG.debug("process %d ends: status %d, %.1f s, %d MB", self.process.pid, status, seconds, peak_bytes >> 20)
+        log().debug("process %d ends: status %d, %.1f s, %d MB", self.process.pid, status, seconds, peak_bytes >> 20)
         return ProcessEnd(
             seconds=seconds, peak_bytes=peak_bytes, reason=self.reason, **self._status(status, timed_out=timed_out)
         )

@@ -10,8 +10,9 @@ from pathlib import Path
 from compare.report.programs import NOT_OFFERED, REFUSED
 from compare.report.witnesses import WITNESSES
 from compare.run import tasks
-from compare.run.arms import DEFAULT_CONTROLS, TIMEOUT_S, Arm, Cell
+from compare.run.arms import Arm, Cell
 from compare.run.cache import VARIABLE, Cache
+from compare.run.choices import DEFAULT_CONTROLS, TIMEOUT_S
 from compare.run.errors import WorkError
 from compare.run.processes import Command, Pool, ProcessEnd, read_tail
 from compare.run.results import NOT_INSTALLED, Event, Outcome

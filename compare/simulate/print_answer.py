@@ -6,7 +6,7 @@ from compare.network.machines.machine import Machine
 from compare.network.machines.tpu import describe_rings
 from compare.simulate.answer import Answer
 from compare.simulate.request import Request
-from meshes.process.one_line import log_note
+from meshes.process.log import log_note
 
 
 def list_lines(request: Request, answer: Answer) -> Iterator[str]:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from compare.sweep.combination import Combination
 from compare.sweep.engines.local import Notify
-from meshes.process.one_line import is_quiet
+from meshes.process.log import is_quiet
 
 REFRESH_S = 0.2
 WAITS = ("waiting", "submitted")

@@ -17,8 +17,9 @@ from filelock import FileLock, Timeout
 
 from compare.report.model.report import Report
 from compare.run import cache
-from compare.run.arms import COMPILER, DEFAULT_CONTROLS, find_arm, read_versions
+from compare.run.arms import COMPILER, find_arm, read_versions
 from compare.run.cache import file_digest, make_key, sources_digest
+from compare.run.choices import DEFAULT_CONTROLS
 from compare.run.errors import WorkError
 from compare.run.folder import replace_folder, run_folder
 from compare.run.folder.chip import name_chip
@@ -170,6 +171,7 @@ def _mark(hidden: Path, name: str) -> Path:
 @contextmanager
 def _alone_in(out: Path) -> Iterator[Path]:
     """The hidden folder of a sweep, locked; the unfinished runs of a killed sweep are removed."""
+    replace_folder.refuse_file(out)
     hidden = out / HIDDEN
     hidden.mkdir(parents=True, exist_ok=True)
     lock = FileLock(hidden / "lock")

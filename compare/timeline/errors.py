@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from meshes.process.errors import MeshError, OneLineError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class TimingError(OneLineError):
@@ -21,7 +24,7 @@ def name_place(prefix: str) -> Iterator[None]:
 
 
 @contextmanager
-def name_file(path: Path) -> Iterator[None]:
+def name_file(path: "Path") -> Iterator[None]:
     """The same of a file; one that is no TOML or JSON is a `TimingError`, too."""
     try:
         with name_place(f"{path}: "):

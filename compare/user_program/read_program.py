@@ -31,7 +31,7 @@ from compare.user_program.program_mesh import Axes, mesh_of, mesh_of_text, readi
 from compare.user_program.saved_program import SavedProgram, is_saved, read_saved
 from meshes.devices.topology import Topology
 from meshes.process.errors import MeshError
-from meshes.process.one_line import is_quiet
+from meshes.process.log import is_quiet
 
 _MLIR_BYTECODE = b"ML\xefR"
 _STABLEHLO = (b"module ", b"module{", b"builtin.module", b"func.func", b"stablehlo.", b"#loc")

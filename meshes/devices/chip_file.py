@@ -27,7 +27,8 @@ from typing import Any
 from meshes.devices.chip import Chip, Figure, Figures
 from meshes.process.documents import name_unknown_key, read_toml
 from meshes.process.errors import MeshError
-from meshes.process.one_line import note_once, quote
+from meshes.process.log import note_once
+from meshes.process.one_line import quote
 
 Table = Mapping[str, Any]
 

@@ -14,19 +14,20 @@ performance per watt.
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from meshes.devices.chip import Chip
-from meshes.devices.chip_file import read_chip
 from meshes.process.errors import MeshError
+
+if TYPE_CHECKING:
+    from meshes.devices.chip import Chip
 
 NAMES = ("v5e", "v6e", "v4", "v5p", "tpu7x")
 
 
-class _Generations(Mapping[str, Chip]):
+class _Generations(Mapping[str, "Chip"]):
     """Read one by one, as they are asked for."""
 
-    def __getitem__(self, name: str) -> Chip:
+    def __getitem__(self, name: str) -> "Chip":
         return _read(name)
 
     def __iter__(self) -> Iterator[str]:
@@ -40,13 +41,17 @@ GENERATIONS = _Generations()
 
 
 @cache
-def _read(name: str) -> Chip:
+def _read(name: str) -> "Chip":
     if name not in NAMES:
         raise KeyError(name)
+    from pathlib import Path
+
+    from meshes.devices.chip_file import read_chip  # with TOML, which a list of names does not need
+
     return read_chip(Path(__file__).with_name(f"{name}.toml"))
 
 
-def generation(name: str) -> Chip:
+def generation(name: str) -> "Chip":
     """The chip with this name."""
     if name not in NAMES:
         raise MeshError(f"unknown TPU generation {name!r}; known are {', '.join(NAMES)}")

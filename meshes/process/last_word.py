@@ -1,11 +1,9 @@
 """A refusal is the last line on stderr: what library threads print while the process ends does not follow it."""
 
-import json
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from tempfile import TemporaryFile
 
 from meshes.process.errors import MeshError
 from meshes.process.one_line import one_line
@@ -22,6 +20,8 @@ NOT_OFFERED, DOES_NOT_FIT = "not offered", "does not fit"
 
 def give_reason(reason: str, **figures: int) -> None:
     """Print on stdout, as the protocol has it, why a worker gives no result."""
+    import json
+
     print(json.dumps({"reason": reason, **figures}), flush=True)
 
 
@@ -56,6 +56,8 @@ def defer_stderr() -> Iterator[None]:
         yield
         return
     sys.stderr.flush()
+    from tempfile import TemporaryFile
+
     with TemporaryFile() as said:
         kept = os.dup(2)
         os.dup2(said.fileno(), 2)

@@ -1,9 +1,4 @@
-"""Untrusted text for a terminal: one line, without control characters; and the log, whose lines are such."""
-
-import logging
-import sys
-from collections.abc import Iterable
-from functools import cache
+"""Untrusted text for a terminal: one line, without control characters."""
 
 MOST = 500
 """Characters of an error message."""
@@ -31,45 +26,3 @@ def quote(value: object) -> str:
         return one_line(repr(value), most=200)
     except ValueError:  # of a whole number that is too long to be written out
         return f"a {type(value).__name__} of more digits than are written out"
-
-
-class _Stderr(logging.Handler):
-    """Each record is one clean line on what is stderr now."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        print(one_line(record.getMessage()), file=sys.stderr, flush=True)
-
-
-LOG = logging.getLogger("wirediff")
-"""Errors; progress and notes (INFO: off with `--quiet`); processes, cache hits and seconds (DEBUG: on with `-v`)."""
-LOG.addHandler(_Stderr())
-LOG.setLevel(logging.INFO)
-LOG.propagate = False
-
-
-def is_quiet() -> bool:
-    """Whether progress and notes are off."""
-    return not LOG.isEnabledFor(logging.INFO)
-
-
-def complain(words: object) -> None:
-    """One clean line on stderr."""
-    LOG.error("%s", words)
-
-
-def log_note(words: object) -> None:
-    """`note: …`, unless `--quiet`."""
-    LOG.info("note: %s", words)
-
-
-note_once = cache(log_note)
-"""The same line once a process."""
-
-
-def complain_of(failures: Iterable[object]) -> int:
-    """One clean line on stderr for each; the exit status: 1 where there is any."""
-    status = 0
-    for failure in failures:
-        complain(failure)
-        status = 1
-    return status

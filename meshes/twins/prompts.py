@@ -8,8 +8,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Protocol, Self
 
-from meshes.case import CAPACITY, CHOICES, Case, default_microbatches
+from meshes.case import Case, default_microbatches
 from meshes.checkpoint import read_model, read_positions
+from meshes.choices import CAPACITY, CHOICES
 from meshes.dims import is_sequence_parallel
 from meshes.mesh_argument import read_mesh
 from meshes.models import Model

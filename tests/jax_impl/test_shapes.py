@@ -18,7 +18,8 @@ with install_import_hook("jax_impl", "beartype.beartype"):
     from jax_impl.sharding.create import abstract_layout
     from jax_impl.sharding.lowering import jit_step
     from jax_impl.decoder.step import Step
-from meshes.case import CHOICES, Case
+from meshes.case import Case
+from meshes.choices import CHOICES
 MESHES = [("tp8", "tiny"), ("dp2pp2tp2", "tiny"), ("pp2cp2tp2", "tiny"), ("tp4pp2+sp", "tiny"), ("tp8+sp", "tiny"),
           ("cp2ep2tp2", "tiny-moe"), ("cp2ep4", "qwen1.5-moe-a2.7b"), ("ep4tp2+sp", "qwen3-30b-a3b")]
 for (mesh, model), phase, attention, loop in product(MESHES, *(CHOICES[w] for w in ("phases", "attention", "loop"))):

@@ -61,7 +61,7 @@ def test_tp_and_dp_by_tp_are_offered(name, mesh):
 
 
 def test_an_unknown_name_and_an_unknown_tensor_are_said():
-    with pytest.raises(WitnessError, match="unknown witness 'vllm'; choose from hf-torchxla, "):
+    with pytest.raises(WitnessError, match="unknown reference model 'vllm'; choose from hf-torchxla, "):
         witness("vllm")
     with pytest.raises(WitnessError, match=r"tunix has a tensor layers\.0\.attn\.sink that no row of its table names"):
         witness("tunix").row("layers.0.attn.sink")

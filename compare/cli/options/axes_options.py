@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterable, Mapping
 
-from meshes.process.one_line import LOG
+from meshes.process.log import log
 
 
 def add_axes(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +41,6 @@ def hint_axes(options: argparse.Namespace, axes: Iterable[str]) -> None:
     else:
         return
     if options.json:
-        LOG.info("%s", hint)
+        log().info("%s", hint)
     else:
         print(hint)

@@ -2,11 +2,10 @@
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from compare.calibrate.timed_programs import KINDS, SIZES
-from meshes.devices.generations import GENERATIONS
-from meshes.process.command_line import Parser, command_parser, whole_number
+from meshes.devices.generations import NAMES
+from meshes.process.command_line import Parser, command_parser, path, whole_number
 from meshes.process.one_line import quote
 
 
@@ -41,16 +40,16 @@ def _parser() -> Parser:
     parser.add_argument("--devices", metavar="N", type=whole_number, help="virtual devices of a CPU (default: 8)")
     parser.add_argument("--only", metavar="KIND,…", default="", help=f"some benchmarks (default: {', '.join(KINDS)})")
     parser.add_argument("--repeats", metavar="K", type=whole_number, help="windows of each program (default: 3)")
-    parser.add_argument("--windows", metavar="FILE.csv", type=Path, help="measured windows instead; nothing is run")
+    parser.add_argument("--windows", metavar="FILE.csv", type=path, help="measured windows instead; nothing is run")
     device = "what --windows were measured on (default: the file)"
     parser.add_argument("--device", metavar="NAME", default="", help=device)
     chips = "of --windows: the chips that the result is for"
-    parser.add_argument("--generation", choices=list(GENERATIONS), default="", help=chips)
+    parser.add_argument("--generation", choices=NAMES, default="", help=chips)
     parser.add_argument(
         "--out",
         metavar="FILE.toml",
-        type=Path,
-        default=Path("calibrated.toml"),
+        type=path,
+        default="calibrated.toml",
         help="the result; windows that are measured lie beside it as CSV (default: calibrated.toml)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document")

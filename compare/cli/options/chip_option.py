@@ -1,8 +1,6 @@
 """`--chip FILE`, the same of every command: what a user's chips are taken for."""
 
-from pathlib import Path
-
-from meshes.process.command_line import Parser
+from meshes.process.command_line import Parser, path
 
 
 def add_chip(parser: Parser, more: str = "") -> None:
@@ -10,8 +8,8 @@ def add_chip(parser: Parser, more: str = "") -> None:
     parser.add_argument(
         "--chip",
         metavar="FILE",
-        type=Path,
+        type=path,
         help="your chips, as TOML: data sheet, rates, energies (docs/calibration.md); what it leaves out is the "
         f"generation's{more}",
     )
-    parser.add_renamed("--power", now="--chip", metavar="FILE", type=Path)
+    parser.add_renamed("--power", now="--chip", metavar="FILE", type=path)

@@ -1,11 +1,10 @@
 """The options of a contract for a program that is no run's: `--model NAME --phase decode --batch B --seq S`."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compare.cli.options.names_options import add_names, names_of
-from meshes.process.command_line import Parser, whole_number
+from meshes.process.command_line import Parser, path, whole_number
 
 if TYPE_CHECKING:
     from compare.diff.own.case_contract import CaseContract
@@ -19,7 +18,7 @@ def add_contract(parser: Parser) -> None:
     group = parser.add_argument_group("the verdict, against the contract of a model's shapes on --mesh")
     model = group.add_mutually_exclusive_group().add_argument
     model("--model", metavar="NAME", default="", help="a model preset, like llama-3.1-8b")
-    model("--checkpoint", metavar="DIR", type=Path, help="a Hugging Face folder whose config.json has the shapes")
+    model("--checkpoint", metavar="DIR", type=path, help="a Hugging Face folder whose config.json has the shapes")
     add = group.add_argument
     add("--phase", choices=("prefill", "decode"), default="decode", help="of the program")
     add("--batch", metavar="B", type=whole_number, default=8, help="global batch size, in sequences")

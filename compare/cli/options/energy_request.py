@@ -4,11 +4,10 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from compare.cli.options.chip_option import add_chip
 from compare.timeline.errors import TimingError
-from meshes.process.command_line import command_parser
+from meshes.process.command_line import command_parser, path
 from meshes.process.one_line import quote
 
 _MOST_POINTS = 200
@@ -23,13 +22,13 @@ def parse_energy(argv: Sequence[str] | None) -> argparse.Namespace:
         example="runs/llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4 --chip our-pod.toml",
     )
     add = parser.add_argument
-    add("run", metavar="RUN", type=Path, help="a run folder; it stays as it is")
+    add("run", metavar="RUN", type=path, help="a run folder; it stays as it is")
     add_chip(parser)
     frequency = "time, energy and energy × delay at A to B × the nominal frequency of the core"
     add("--frequency", metavar="A:B:STEP", default="", help=frequency)
     marginal = "how much energy a faster part saves: -d ln E / d ln s of compute, memory, ICI and DCN"
     add("--marginal", action="store_true", help=marginal)
-    add("--figure", metavar="FILE", type=Path, help="the curves of --frequency, as .svg or .png")
+    add("--figure", metavar="FILE", type=path, help="the curves of --frequency, as .svg or .png")
     add("--json", action="store_true", help="print the answer as JSON")
     options: argparse.Namespace = parser.parse_args(_join_frequencies(sys.argv[1:] if argv is None else argv))
     if options.figure and not options.frequency:

@@ -1,8 +1,9 @@
 """The options for reading names of a user's program: `--scopes MAP.json --owns PART[,PART]`."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from meshes.process.command_line import path
 
 if TYPE_CHECKING:
     from compare.hlo.text.metadata import SourceNames
@@ -14,7 +15,7 @@ def add_names(parser: argparse.ArgumentParser) -> None:
     add(
         "--scopes",
         metavar="MAP.json",
-        type=Path,
+        type=path,
         help='a JSON object of regular expressions, searched in op_name, and their scopes: {"o_proj":'
         ' "layer.attention.out"}',
     )

@@ -2,12 +2,15 @@
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from compare.query.defaults import DEFAULT_FOLDER, MOST_SECONDS
 from compare.query.errors import QueryError
-from compare.query.named_queries import list_queries, read_query
-from meshes.process.command_line import command_parser, whole_number
+from compare.query.named_queries import name_queries, read_query
+from meshes.process.command_line import command_parser, path, whole_number
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SUFFIXES = (".parquet", ".csv")
 """Of `--out`."""
@@ -33,14 +36,14 @@ def parse_question(argv: Sequence[str] | None) -> argparse.Namespace:
         help=f"run folders or directories of runs (default: {DEFAULT_FOLDER}/), then one SQL statement",
     )
     query = parser.add_mutually_exclusive_group()
-    query.add_argument("--name", metavar="NAME", choices=list(list_queries()), help="a query that ships")
-    query.add_argument("--file", metavar="Q.sql", type=Path, help="a file with one query")
+    query.add_argument("--name", metavar="NAME", choices=name_queries(), help="a query that ships")
+    query.add_argument("--file", metavar="Q.sql", type=path, help="a file with one query")
     save = "save the tables of all runs there; a query reads it as it reads runs"
-    query.add_argument("--save", metavar="FOLDER", type=Path, help=save)
+    query.add_argument("--save", metavar="FOLDER", type=path, help=save)
     parser.add_argument(
         "--allow-files",
         metavar="FOLDER",
-        type=Path,
+        type=path,
         action="append",
         default=[],
         help="let the query read files below FOLDER, as 'files://FOLDER/a.csv' (default: only its runs); repeatable",
@@ -59,11 +62,12 @@ def parse_question(argv: Sequence[str] | None) -> argparse.Namespace:
     sql = read_query(request.name) if request.name else _read_file(request.file) if request.file else sql
     if request.out and not sql:
         parser.error("--out is given, and no query; write SQL, --name or --file")
-    if sql and not folders and not DEFAULT_FOLDER.is_dir():
+    default = path(DEFAULT_FOLDER)
+    if sql and not folders and not default.is_dir():
         parser.error(f"no run folder is given, and there is no {DEFAULT_FOLDER}/ here")
     from compare.query.saved import check_out, check_save, read_source
 
-    runs = read_source(folders or [DEFAULT_FOLDER]) if sql or folders or request.save else []
+    runs = read_source(folders or [default]) if sql or folders or request.save else []
     if request.out:
         check_out(request.out, runs)
     if request.save:
@@ -73,32 +77,32 @@ def parse_question(argv: Sequence[str] | None) -> argparse.Namespace:
     return request
 
 
-def _split(words: Sequence[str]) -> tuple[list[Path], str]:
+def _split(words: Sequence[str]) -> tuple["list[Path]", str]:
     """Folders, and the SQL behind them: a last word with white space in it that is no path."""
     sql = words[-1] if words and any(map(str.isspace, words[-1])) and not _exists(words[-1]) else ""
-    return [Path(word) for word in (words[:-1] if sql else words)], sql
+    return [path(word) for word in (words[:-1] if sql else words)], sql
 
 
 def _exists(word: str) -> bool:
     try:
-        return Path(word).exists()
+        return path(word).exists()
     except (OSError, ValueError):  # too long, or a zero byte: no path
         return False
 
 
-def _read_file(path: Path) -> str:
+def _read_file(file: "Path") -> str:
     try:
-        with path.open(encoding="utf-8") as file:
-            sql = file.read(_MOST_SQL + 1)
+        with file.open(encoding="utf-8") as opened:
+            sql = opened.read(_MOST_SQL + 1)
     except UnicodeDecodeError:
-        raise QueryError(f"{path} is no query: it is no text") from None
+        raise QueryError(f"{file} is no query: it is no text") from None
     if not sql.strip() or len(sql) > _MOST_SQL:
-        raise QueryError(f"{path} is no query: it is empty, or has more than {_MOST_SQL:,} letters")
+        raise QueryError(f"{file} is no query: it is empty, or has more than {_MOST_SQL:,} letters")
     return sql
 
 
-def _out(word: str) -> Path:
-    path = Path(word)
-    if path.suffix not in SUFFIXES:
+def _out(word: str) -> "Path":
+    out = path(word)
+    if out.suffix not in SUFFIXES:
         raise argparse.ArgumentTypeError(f"{word!r} is neither .parquet nor .csv; write a name like answer.csv")
-    return path
+    return out

@@ -1,40 +1,18 @@
-"""The options of `compare.remedy`, parsed."""
+"""The arms and the case of a search for remedies."""
 
 import argparse
 from pathlib import Path
 
-from compare.cli.options.case_options import case_parser, read_case
-from compare.cli.options.work_options import add_frameworks, add_limits
+from compare.cli.options.case_request import read_case
 from compare.run.arms import Arm, parse_arms
 from compare.run.errors import WorkError
-from meshes.case import CHOICES, Case
+from meshes.case import Case
+from meshes.choices import CHOICES
 from meshes.memory import check_fits
-from meshes.process.command_line import Parser, whole_number
 
-MOST_COMPILES = 40
 BY_HAND = "explicit"
 STYLES = tuple(word for word in CHOICES["style"] if word != BY_HAND)
 """Styles with remedies: in `explicit` every collective is in the source."""
-
-
-def remedy_parser() -> Parser:
-    """The options of `compare.remedy`."""
-    parser = case_parser(
-        "compare.remedy",
-        "Find the smallest set of code changes that removes avoidable communication. Every candidate is compiled and "
-        "its collectives are counted.",
-        example="--mesh tp4pp2 --framework torchxla",
-    )
-    add = parser.add_argument
-    add_frameworks(parser)
-    most = "maximum number of candidate programs, cached ones included; rerun with a larger N to continue"
-    add("--max-compiles", metavar="N", type=whole_number, default=MOST_COMPILES, help=most)
-    add_limits(parser)
-    add("--html", metavar="FILE", type=Path, help="also write an HTML page")
-    into = "also write the result into this run folder; compare.report RUN then shows it"
-    add("--into", metavar="RUN", type=Path, help=into)
-    add("--json", action="store_true", help="print the result as JSON")
-    return parser
 
 
 def read_request(options: argparse.Namespace) -> tuple[list[Arm], Case]:

@@ -1,16 +1,17 @@
 """The options of `compare.simulate FOLDER`, and of `compare.simulate RUN --as astra-sim`."""
 
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from compare.cli.options.chip_option import add_chip
 from compare.cli.options.machine_options import add_machine, add_rules, is_as_astra_sim
-from compare.report.model.codec import copy_fields
-from compare.simulate.graphs.graph_request import GraphRequest
-from meshes.process.command_line import command_parser
+from meshes.process.command_line import command_parser, path
+
+if TYPE_CHECKING:
+    from compare.simulate.graphs.graph_request import GraphRequest
 
 
-def parse_graph_request(words: Sequence[str]) -> GraphRequest:
+def parse_graph_request(words: Sequence[str]) -> "GraphRequest":
     """Ends the process in one line where the request is wrong."""
     parser = command_parser(
         "compare.simulate",
@@ -19,16 +20,20 @@ def parse_graph_request(words: Sequence[str]) -> GraphRequest:
         example="traces/llama-3.1-8b-pp2tp4-v5e-2x4-b8-s1024-m4-jax-decode-tpu --as astra-sim",
     )
     add = parser.add_argument
-    add("path", metavar="FOLDER", type=Path, help="the folder of one trace, or a run folder")
+    add("path", metavar="FOLDER", type=path, help="the folder of one trace, or a run folder")
     add_machine(parser)
     add_rules(parser)
     add_chip(parser, "; for a run (default: the one that it keeps)")
     for name, *words_of in (("arm", "--framework", "--arm"), ("phase", "--phase"), ("cell", "--variant", "--cell")):
         add(*words_of, dest=name, metavar="NAME", default="", help="for a run: only its programs of this name")
     out = "for a trace on our own engine: its timeline, for ui.perfetto.dev"
-    add("--out", metavar="FILE.json.gz", type=Path, help=out)
+    add("--out", metavar="FILE.json.gz", type=path, help=out)
     add("--json", action="store_true", help="print one line of JSON")
     options = parser.parse_args(words)
+
+    from compare.report.model.codec import copy_fields
+    from compare.simulate.graphs.graph_request import GraphRequest
+
     is_astra_sim, program = is_as_astra_sim(options, parser), (options.arm, options.phase, options.cell)
     request = copy_fields(options, GraphRequest, as_astra_sim=is_astra_sim, words=program)
     if request.is_run and not is_astra_sim:

@@ -1,28 +1,13 @@
 """The options of `compare.run` besides the case."""
 
 import argparse
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 
 from compare.cli.options.case_options import case_parser
 from compare.cli.options.chip_option import add_chip
 from compare.cli.options.work_options import add_controls, add_frameworks, add_limits, add_witnesses
 from compare.report.witnesses import WITNESSES
-from compare.run.arms import CONTROLS, EARLIER_LIBTPU, PLATFORMS, Arm, parse_arms, parse_controls, parse_witnesses
-from compare.run.errors import WorkError
-from meshes.process.command_line import Parser
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Programs:
-    """Which programs of a case are compiled: arms, controls, witnesses."""
-
-    arms: Mapping[str, Arm]
-    controls: tuple[str, ...]
-    libtpu: str
-    witnesses: tuple[str, ...] = ()
-    """Names of other people's programs."""
+from compare.run.choices import CONTROLS, EARLIER_LIBTPU, PLATFORMS
+from meshes.process.command_line import Parser, path
 
 
 def run_parser() -> Parser:
@@ -34,7 +19,7 @@ def run_parser() -> Parser:
     )
     _add_programs(parser.add_argument_group("the programs"))
     add = parser.add_argument
-    add("--out", metavar="DIR", type=Path, default=Path("runs"), help="the folder for run folders")
+    add("--out", metavar="DIR", type=path, default="runs", help="the folder for run folders")
     add_limits(parser, "neither read nor write the cache")
     add_chip(parser, "; the report keeps a copy")
     add("--details", action="store_true", help="print all tables (default: a summary)")
@@ -66,22 +51,3 @@ def _add_programs(group: argparse._ArgumentGroup) -> None:
         "--no-pages", action="store_true", help="numbers only: report.json and tables; compare.report FOLDER draws them"
     )
     add("--no-passes", action="store_true", help="do not record which libtpu pass created each collective")
-
-
-def read_programs(options: argparse.Namespace) -> Programs:
-    """The programs of the options.  Raises `WorkError` where they are invalid."""
-    if options.same_runtime:
-        raise WorkError("--same-runtime is gone: --execute cpu runs both programs on JAX's CPU runtime")
-    libtpu = ""
-    if "libtpu" in options:
-        from compare.run.install_libtpu import read_version
-
-        libtpu = read_version(options.libtpu)
-    controls = parse_controls(options.controls)
-    arms = {arm.name: arm for arm in parse_arms(options.arm)}
-    return Programs(
-        witnesses=parse_witnesses(options.witness, arms=list(arms)),
-        arms=arms,
-        controls=(*controls, "libtpu") if libtpu and "libtpu" not in controls else controls,
-        libtpu=libtpu,
-    )

@@ -3,14 +3,14 @@
 import argparse
 
 from compare.cli.options.numbers import seconds
-from compare.run.arms import ARMS, DEFAULT_CONTROLS, TIMEOUT_S
+from compare.run.choices import DEFAULT_CONTROLS, FRAMEWORKS, TIMEOUT_S
 from meshes.process.command_line import Parser
 
 Group = Parser | argparse._ArgumentGroup
 
 
 def add_frameworks(group: Group, says: str = "comma-separated frameworks") -> None:
-    group.add_argument("--framework", "--arm", dest="arm", metavar="LIST", default=",".join(ARMS), help=says)
+    group.add_argument("--framework", "--arm", dest="arm", metavar="LIST", default=",".join(FRAMEWORKS), help=says)
 
 
 def add_controls(group: Group, says: str) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from meshes.process.documents import read_json
 from meshes.process.last_word import claim_stderr
-from meshes.process.one_line import complain
+from meshes.process.log import complain
 
 FAILED = "failed.txt"
 

@@ -11,8 +11,9 @@ from compare.contract.weight_rows import DATA, weight_rows
 from compare.diff.own.show import print_to_text
 from compare.render.report.plan_tables import print_plan
 from compare.report.plan import plan, served_row
-from meshes.case import CAPACITY, Case
+from meshes.case import Case
 from meshes.checkpoint import read_shapes
+from meshes.choices import CAPACITY
 
 if TYPE_CHECKING:
     import pandas as pd  # takes longer to load than a program takes to read

@@ -20,7 +20,7 @@ from compare.run.folder.chip import find_chip
 from compare.schedule.hardware import Hardware
 from compare.timeline.errors import TimingError
 from compare.verdict.verdict import Verdict
-from meshes.process.one_line import log_note
+from meshes.process.log import log_note
 
 GROUPS, NETWORK, SYSTEM, MEMORY, RUN = "groups.json", "network.yml", "system.json", "memory.json", "run.txt"
 

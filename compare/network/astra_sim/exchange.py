@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from compare.network.astra_sim.clock import Action, RankClock, Tag
-from compare.network.machines.machine import ALL_REDUCE, REDUCE_SCATTER
+from compare.network.machines.kinds import ALL_REDUCE, REDUCE_SCATTER
 
 
 class Transport(Protocol):

@@ -9,17 +9,15 @@ from dataclasses import dataclass
 
 from compare.network.algorithms import list_phases
 from compare.network.machines.collective import Collective
-from compare.network.machines.machine import (
+from compare.network.machines.kinds import (
     ALL_GATHER,
     ALL_REDUCE,
     DOUBLE_BINARY_TREE,
     LOCAL_BW_AWARE,
-    MOST_CHUNKS,
     REDUCE_SCATTER,
     RING,
-    Algorithm,
-    Machine,
 )
+from compare.network.machines.machine import MOST_CHUNKS, Algorithm, Machine
 from compare.timeline.errors import TimingError
 
 

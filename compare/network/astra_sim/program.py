@@ -39,7 +39,8 @@ from compare.network.graph.graph import (
     list_partners,
 )
 from compare.network.machines.collective import Collective
-from compare.network.machines.machine import DOUBLE_BINARY_TREE, KINDS, RING, Algorithm, Machine
+from compare.network.machines.kinds import DOUBLE_BINARY_TREE, KINDS, RING
+from compare.network.machines.machine import Algorithm, Machine
 from compare.timeline.errors import TimingError
 from meshes.process.one_line import quote
 

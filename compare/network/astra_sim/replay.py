@@ -16,16 +16,10 @@ from compare.network.astra_sim.scripts import make_script
 from compare.network.astra_sim.tree_all_reduce import TreeAllReduce
 from compare.network.astra_sim.wires import Mailbox, Mirror, lay_wires
 from compare.network.machines.collective import Collective, Message, check_messages
-from compare.network.machines.machine import (
-    DOUBLE_BINARY_TREE,
-    GREEDY,
-    KINDS,
-    LINE,
-    RING,
-    Machine,
-)
+from compare.network.machines.kinds import DOUBLE_BINARY_TREE, GREEDY, KINDS, LINE, RING
+from compare.network.machines.machine import Machine
 from compare.timeline.errors import TimingError
-from meshes.process.one_line import LOG
+from meshes.process.log import log
 
 MOST_MESSAGES = 10_000_000
 """Of one replay, each link of a shared ring counted: about half a minute."""
@@ -68,7 +62,7 @@ def count_cycles(machine: Machine, collective: Collective, *, aware: bool = Fals
     if events > MOST_MESSAGES:
         raise TimingError(f"{events:,} messages to replay; at most {MOST_MESSAGES:,} are replayed")
     if events > MANY_MESSAGES:
-        LOG.info("ASTRA-sim's rules simulate each message: %s of them, a few seconds for each million", f"{events:,}")
+        log().info("ASTRA-sim's rules simulate each message: %s of them, a few seconds for each million", f"{events:,}")
     for number in ranks:
         Rank(number, machine.slots).issue(chunks, tag=(0, 0), enter=stage.enter, end=partial(end, number))
     clock.run()

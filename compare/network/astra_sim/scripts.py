@@ -7,7 +7,8 @@ from functools import lru_cache
 
 from compare.network.algorithms import Step, list_steps
 from compare.network.astra_sim.exchange import Packet, RankPosition, Script
-from compare.network.machines.machine import ALL_GATHER, ALL_REDUCE, DIRECT, HALVING_DOUBLING, RING, Algorithm
+from compare.network.machines.kinds import ALL_GATHER, ALL_REDUCE, DIRECT, HALVING_DOUBLING, RING
+from compare.network.machines.machine import Algorithm
 from compare.timeline.errors import TimingError
 
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from compare.network.astra_sim.clock import Action, Clock, Tag
-from compare.network.machines.machine import RING, SWITCH, Dim, Machine
+from compare.network.machines.kinds import RING, SWITCH
+from compare.network.machines.machine import Dim, Machine
 from compare.timeline.errors import TimingError
 
 Key = tuple[Tag, int, int, int]

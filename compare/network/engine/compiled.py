@@ -8,7 +8,8 @@ import numpy as np
 from compare.hlo.devices.groups import Groups
 from compare.network.engine.footprint import Footprint, PassFootprint, StepFootprint, add_uses, measure_step, pack_uses
 from compare.network.engine.links import Links
-from compare.network.machines.machine import ALL_GATHER, FULLY_CONNECTED, LINE, RING, Machine
+from compare.network.machines.kinds import ALL_GATHER, FULLY_CONNECTED, LINE, RING
+from compare.network.machines.machine import Machine
 from compare.schedule.compiler_algorithm import Algorithm
 from compare.schedule.exchange import Phase, count_hops, list_phases
 from compare.schedule.links import Torus

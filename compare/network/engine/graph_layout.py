@@ -14,7 +14,8 @@ from compare.network.engine.faults import check_graph
 from compare.network.engine.footprint import Footprint, measure_collective, measure_pairs
 from compare.network.engine.links import Links
 from compare.network.graph.graph import BROADCAST, Graph, Transfer
-from compare.network.machines.machine import GREEDY, KINDS, SHARED, Machine
+from compare.network.machines.kinds import GREEDY, KINDS, SHARED
+from compare.network.machines.machine import Machine
 from compare.schedule.device_classes import Classes, group_devices
 from compare.timeline.arrays import Ints
 from compare.timeline.errors import TimingError

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compare.network.machines.machine import FULLY_CONNECTED, LINE, RING, SWITCH, Dim, Machine
+from compare.network.machines.kinds import FULLY_CONNECTED, LINE, RING, SWITCH
+from compare.network.machines.machine import Dim, Machine
 from compare.timeline.arrays import Floats, Ints
 
 

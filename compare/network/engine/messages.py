@@ -16,7 +16,8 @@ from compare.network.algorithms import Phase, Step, lay_out, lay_out_pairs
 from compare.network.engine.graph_layout import Plan, kind_of
 from compare.network.engine.graph_simulator import GraphSimulator, PhasedInstance
 from compare.network.engine.links import Links
-from compare.network.machines.machine import CUT_THROUGH, Machine
+from compare.network.machines.kinds import CUT_THROUGH
+from compare.network.machines.machine import Machine
 from compare.timeline.errors import TimingError
 
 Message = tuple[int, float, tuple[int, ...]]

@@ -3,7 +3,8 @@
 from compare.network.engine.graph_layout import Plan
 from compare.network.engine.graph_simulator import GraphSimulator, SimulatedGraph
 from compare.network.engine.messages import MessageSimulator
-from compare.network.machines.machine import SHARED, Machine
+from compare.network.machines.kinds import SHARED
+from compare.network.machines.machine import Machine
 
 
 def simulate_graph(plan: Plan, machine: Machine, *, eager: bool = False, scale_compute: float = 1.0) -> SimulatedGraph:

@@ -24,7 +24,7 @@ from compare.network.graph.graph import (
     NodeTableBuilder,
     Transfer,
 )
-from compare.network.machines.machine import ALL_GATHER
+from compare.network.machines.kinds import ALL_GATHER
 from compare.schedule.device_classes import Classes, number_rows
 from compare.schedule.hardware import Hardware
 from compare.schedule.schedule import simulate_program

@@ -5,30 +5,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from compare.network.machines.custom import collect_custom, custom_table
-from compare.network.machines.machine import KINDS, SWITCH, Algorithm, Machine
+from compare.network.machines.kinds import BANDWIDTH, DCN, ICI, KINDS, LATENCY, LAUNCH, MEMORY, SCALES, SWITCH
+from compare.network.machines.machine import Algorithm, Machine
 from compare.network.machines.machine_file import parse_machine
 from compare.network.machines.words import choose_algorithm
 from compare.timeline.errors import TimingError
 from meshes.process.one_line import quote
-
-BANDWIDTH, ICI, DCN, LATENCY, LAUNCH, MEMORY = "bandwidth", "ici", "dcn", "latency", "launch", "memory"
-SCALES = {
-    BANDWIDTH: "the bandwidth of every dim",
-    ICI: "the bandwidth of every dim but switches",
-    DCN: "the bandwidth of switches",
-    LATENCY: "the latency of every hop, and a collective's launch",
-    LAUNCH: "a collective's launch alone",
-    MEMORY: "the memory of reductions",
-}
-"""What `scale_machine` knows."""
-TITLES = {
-    BANDWIDTH: "bandwidth",
-    ICI: "ICI bandwidth",
-    DCN: "DCN bandwidth",
-    LATENCY: "latency",
-    LAUNCH: "launch latency",
-    MEMORY: "memory bandwidth of reductions",
-}
 
 
 def scale_machine(machine: Machine, word: str, factor: float) -> Machine:

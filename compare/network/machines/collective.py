@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compare.network.machines.machine import KINDS, Machine
+from compare.network.machines.kinds import KINDS
+from compare.network.machines.machine import Machine
 from compare.timeline.errors import TimingError
 
 

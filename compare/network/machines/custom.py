@@ -24,16 +24,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from compare.network.machines.machine import (
-    ALL_GATHER,
-    ALL_REDUCE,
-    ALL_TO_ALL,
-    KINDS,
-    REDUCE_SCATTER,
-    CustomAlgorithm,
-    Machine,
-    Send,
-)
+from compare.network.machines.kinds import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, KINDS, REDUCE_SCATTER
+from compare.network.machines.machine import CustomAlgorithm, Machine, Send
 from compare.timeline.errors import TimingError, name_file
 from meshes.process.documents import read_toml
 from meshes.process.one_line import quote

@@ -7,25 +7,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, prod
 
+from compare.network.machines.kinds import (
+    ALGORITHMS,
+    CUSTOM,
+    DIM_KINDS,
+    DIRECT,
+    FULLY_CONNECTED,
+    KINDS,
+    LINKS,
+    LOCAL_BW_AWARE,
+    MULTI,
+    POLICIES,
+    RING,
+    SHARED,
+    SWITCH,
+    THROUGH_ALL,
+)
 from compare.timeline.errors import TimingError
-
-RING, LINE, SWITCH, FULLY_CONNECTED = "ring", "line", "switch", "fully-connected"
-DIM_KINDS = (RING, LINE, SWITCH, FULLY_CONNECTED)
-ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL = "all-reduce", "all-gather", "reduce-scatter", "all-to-all"
-KINDS = (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL)
-DIRECT, HALVING_DOUBLING, DOUBLE_BINARY_TREE = "direct", "halving-doubling", "double-binary-tree"
-TWO_WAY_RING = "two-way-ring"
-CUSTOM = "custom"
-"""A user's, message by message."""
-THROUGH_ALL = {"one-ring": RING, "one-direct": DIRECT, "one-halving-doubling": HALVING_DOUBLING}
-"""Algorithms over all ranks of a machine, whatever its dims, and what each is in one dim."""
-ALGORITHMS = (RING, TWO_WAY_RING, DIRECT, HALVING_DOUBLING, DOUBLE_BINARY_TREE, *THROUGH_ALL)
-BASELINE, LOCAL_BW_AWARE, GREEDY = "baseline", "local-bw-aware", "greedy"
-MULTI = (BASELINE, LOCAL_BW_AWARE, GREEDY)
-POLICIES = ("fifo", "lifo", "priority")
-SHARED, CUT_THROUGH, STORE_AND_FORWARD = "shared", "cut-through", "store-and-forward"
-LINKS = (SHARED, CUT_THROUGH, STORE_AND_FORWARD)
-"""How transfers use links together, in our own model: as flows with fair shares, or message by message in queues."""
 
 MOST_DIMS = 6
 MOST_RANKS = 1 << 16

@@ -29,17 +29,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from compare.network.machines.custom import parse_custom
-from compare.network.machines.machine import (
-    KINDS,
-    LOCAL_BW_AWARE,
-    MOST_DIMS,
-    SHARED,
-    Algorithm,
-    Algorithms,
-    CustomAlgorithm,
-    Dim,
-    Machine,
-)
+from compare.network.machines.kinds import KINDS, LOCAL_BW_AWARE, SHARED
+from compare.network.machines.machine import MOST_DIMS, Algorithm, Algorithms, CustomAlgorithm, Dim, Machine
 from compare.network.machines.tpu import astra_sim_machine, find_rates, tpu_machine
 from compare.network.machines.words import is_words, parse_algorithm, parse_kind
 from compare.schedule.hardware import Hardware

@@ -13,18 +13,8 @@ as libtpu numbers devices, but for the two devices of a chip, which libtpu count
 
 from dataclasses import replace
 
-from compare.network.machines.machine import (
-    FULLY_CONNECTED,
-    KINDS,
-    LINE,
-    RING,
-    SWITCH,
-    TWO_WAY_RING,
-    Algorithm,
-    Algorithms,
-    Dim,
-    Machine,
-)
+from compare.network.machines.kinds import FULLY_CONNECTED, KINDS, LINE, RING, SWITCH, TWO_WAY_RING
+from compare.network.machines.machine import Algorithm, Algorithms, Dim, Machine
 from compare.schedule.hardware import Hardware, name_slice
 from compare.timeline.errors import TimingError
 from meshes.devices.chip import Chip

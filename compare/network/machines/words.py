@@ -7,15 +7,8 @@ from types import MappingProxyType
 from typing import TypeGuard
 
 from compare.network.machines.custom import collect_custom, read_custom
-from compare.network.machines.machine import (
-    ALGORITHMS,
-    CUSTOM,
-    DIM_KINDS,
-    DIRECT,
-    Algorithm,
-    CustomAlgorithm,
-    Machine,
-)
+from compare.network.machines.kinds import ALGORITHMS, CUSTOM, DIM_KINDS, DIRECT
+from compare.network.machines.machine import Algorithm, CustomAlgorithm, Machine
 from compare.timeline.errors import TimingError
 from meshes.process.one_line import quote
 

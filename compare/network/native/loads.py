@@ -8,7 +8,8 @@ import numpy as np
 
 from compare.network.algorithms import Step
 from compare.network.engine.links import way_along
-from compare.network.machines.machine import FULLY_CONNECTED, LINE, SWITCH, Dim
+from compare.network.machines.kinds import FULLY_CONNECTED, LINE, SWITCH
+from compare.network.machines.machine import Dim
 from compare.timeline.arrays import Floats, Ints
 
 

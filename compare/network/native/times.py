@@ -6,7 +6,8 @@ from math import inf
 
 from compare.network.algorithms import Step, list_phases, list_steps
 from compare.network.machines.collective import Collective
-from compare.network.machines.machine import GREEDY, Algorithm, Dim, Machine
+from compare.network.machines.kinds import GREEDY
+from compare.network.machines.machine import Algorithm, Dim, Machine
 from compare.network.native.loads import measure_step
 from compare.network.native.orders import Order, list_orders
 from compare.network.queues import Visit, serve_chunks

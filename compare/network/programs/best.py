@@ -11,7 +11,7 @@ from compare.network.engine.graph_layout import kind_of
 from compare.network.engine.links import Links
 from compare.network.machines.changes import set_algorithms
 from compare.network.machines.custom import collect_custom
-from compare.network.machines.machine import (
+from compare.network.machines.kinds import (
     ALL_REDUCE,
     BASELINE,
     CUSTOM,
@@ -21,9 +21,8 @@ from compare.network.machines.machine import (
     LOCAL_BW_AWARE,
     RING,
     TWO_WAY_RING,
-    Algorithm,
-    Machine,
 )
+from compare.network.machines.machine import Algorithm, Machine
 from compare.network.programs.simulation import Program, Simulation
 from compare.timeline.errors import TimingError
 

@@ -22,7 +22,8 @@ from compare.render.picture import Drawing, Picture, draw_all
 from compare.render.time.timeline_strip import Strip
 from compare.render.time.timing_section import ProgramTiming
 from compare.report.model.report import Report
-from meshes.process.one_line import LOG, one_line
+from meshes.process.log import log
+from meshes.process.one_line import one_line
 
 Pictures = Future[list[Picture]]
 """`result()` raises `ViewError` where they could not be drawn."""
@@ -83,7 +84,7 @@ class FigureProcess:
         except _Ended as end:
             if not end.died or not self._is_open:
                 raise ViewError(f"{what} could not be drawn: {end.why}") from None
-            LOG.info("the process that draws died, and is started again: %s", end.why)
+            log().info("the process that draws died, and is started again: %s", end.why)
         self._process = _start()
         try:
             return self._ask(request)

@@ -15,7 +15,7 @@ from compare.render.time.sentence import time_sentence
 from compare.render.time.speed.section import speed_section
 from compare.report.model.report import Report
 from meshes.process.command_line import print_json
-from meshes.process.one_line import LOG
+from meshes.process.log import log
 
 PAGE = "report.html"
 
@@ -47,7 +47,7 @@ def print_outcome(
     if as_json:
         print_json(report.to_json())
         for line in (*note, folder / last):
-            LOG.info("%s", line)
+            log().info("%s", line)
     else:
         show_report(report, folder, details=details, note=note, last=last)
 

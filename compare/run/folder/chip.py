@@ -12,7 +12,7 @@ from meshes.devices.chip_file import read_chip
 from meshes.process import atomic_files
 from meshes.process.documents import read_toml
 from meshes.process.errors import MeshError
-from meshes.process.one_line import note_once
+from meshes.process.log import note_once
 
 CHIP, OLD_CHIP = "chip.toml", "power.toml"
 """In a run folder, a copy of a user's chip file (`--chip FILE`), and its earlier name."""

@@ -68,11 +68,17 @@ def _is_below(name: str | bytes, folder: Path) -> bool:
     return Path(os.fsdecode(name)).resolve().is_relative_to(folder)
 
 
+def refuse_file(place: Path) -> None:
+    """`WorkError` where a file is in the place of a folder."""
+    if place.exists() and not place.is_dir():
+        raise WorkError(f"{place} is no folder; choose another with --out")
+
+
 def _refuse_foreign_folder(target: Path) -> None:
+    refuse_file(target.parent)
+    refuse_file(target)
     if not target.exists():
         return
-    if not target.is_dir():
-        raise WorkError(f"{target} is no folder; choose another with --out")
     if not (target / CASE).is_file() and any(target.iterdir()):
         raise WorkError(
             f"{target} is not a run folder of wirediff (no {CASE} in it), and not empty; choose another --out"

@@ -13,7 +13,7 @@ from compare.schedule.hardware import Hardware, describe_times
 from compare.simulate.graphs.graph_request import GraphRequest
 from compare.simulate.graphs.subject import Subject
 from compare.timeline.errors import TimingError
-from meshes.process.one_line import log_note
+from meshes.process.log import log_note
 
 
 def expand_run(request: GraphRequest) -> tuple[Iterable[Subject], tuple[str, ...]]:

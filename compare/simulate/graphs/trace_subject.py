@@ -13,7 +13,7 @@ from compare.network.machines.machine_file import find_machine
 from compare.simulate.graphs.graph_request import GraphRequest
 from compare.simulate.graphs.subject import Subject
 from compare.timeline.errors import TimingError
-from meshes.process.one_line import log_note
+from meshes.process.log import log_note
 
 
 def read_subject(request: GraphRequest) -> Subject:

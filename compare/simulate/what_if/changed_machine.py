@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from compare.network.machines.changes import SCALES, scale_machine, set_algorithms, set_value
-from compare.network.machines.machine import KINDS
+from compare.network.machines.changes import scale_machine, set_algorithms, set_value
+from compare.network.machines.kinds import KINDS, SCALES
 from compare.network.machines.machine_file import find_machine
 from compare.network.machines.words import choose_algorithm
 from compare.network.programs.simulation import Simulation

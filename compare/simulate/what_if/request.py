@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from compare.network.machines.changes import SCALES, TITLES
-from compare.network.machines.machine import KINDS
+from compare.network.machines.kinds import KINDS, SCALES, TITLES
 from compare.run.errors import WorkError
 from compare.run.folder.replace_folder import CASE, SIMULATION
 from compare.timeline.errors import TimingError

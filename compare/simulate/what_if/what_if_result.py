@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from compare.network.machines.changes import BANDWIDTH, scale_machine
+from compare.network.machines.changes import scale_machine
+from compare.network.machines.kinds import BANDWIDTH
 from compare.network.machines.tpu import tpu_machine
 from compare.network.programs.best import BestAlgorithm, list_best
 from compare.network.programs.simulation import Simulation

@@ -1,10 +1,11 @@
 """The engines that can run the cases of a sweep, by name."""
 
 from collections.abc import Generator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from compare.sweep.engines.local import CaseOutcome, CaseTask, Notify
 
 ENGINES = ("local", "ray")
@@ -17,7 +18,7 @@ class Engine(Protocol):
     """
 
     def __call__(
-        self, tasks: Sequence["CaseTask"], /, *, at_once: int | None, scratch: Path, notify: "Notify"
+        self, tasks: Sequence["CaseTask"], /, *, at_once: int | None, scratch: "Path", notify: "Notify"
     ) -> Generator[tuple["CaseTask", "CaseOutcome"], None, None]: ...
 
 

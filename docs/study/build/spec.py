@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
-from compare.run.arms import DEFAULT_CONTROLS
+from compare.run.choices import DEFAULT_CONTROLS
 from docs.study.build.errors import StudyError
-from meshes.case import CHOICES
+from meshes.choices import CHOICES
 from meshes.process.documents import read_toml
 from meshes.process.errors import MeshError
 

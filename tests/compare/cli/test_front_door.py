@@ -10,7 +10,7 @@ import tomllib
 import pytest
 
 from compare.cli.front_door import COMMANDS, GROUPS, main
-from meshes.process.one_line import LOG, complain, log_note
+from meshes.process.log import complain, log, log_note
 from tests.commands import run_process
 from tests.places import ROOT
 
@@ -128,7 +128,7 @@ def test_quiet_leaves_errors_alone_and_verbose_adds_what_is_done(capsys: pytest.
         assert main(["plan", "--mesh", "tp8", "--json", *[word][: len(word)]]) == 0
         capsys.readouterr()
         log_note("which")
-        LOG.debug("what")
+        log().debug("what")
         complain("why")
         seen[word] = capsys.readouterr().err.split("\n")[:-1]
     assert seen == {

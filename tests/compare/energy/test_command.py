@@ -9,7 +9,8 @@ import pytest
 from compare.cli import report as redraw
 from compare.cli.energy import main
 from compare.network.machines.changes import scale_machine
-from compare.network.machines.machine import RING, Algorithm, Algorithms
+from compare.network.machines.kinds import RING
+from compare.network.machines.machine import Algorithm, Algorithms
 from compare.network.machines.tpu import tpu_machine
 from compare.network.programs.simulation import Simulation
 from compare.run.errors import WorkError

@@ -3,7 +3,7 @@
 import pytest
 
 from compare.network.engine.links import Links
-from compare.network.machines.machine import ALL_REDUCE, SWITCH
+from compare.network.machines.kinds import ALL_REDUCE, SWITCH
 from compare.network.programs.best import list_candidates
 from tests.compare.network.engine.toys import machine_of
 

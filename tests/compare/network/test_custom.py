@@ -7,7 +7,7 @@ from compare.network.engine.simulate import simulate_graph
 from compare.network.machines.changes import machine_table
 from compare.network.machines.collective import Collective
 from compare.network.machines.custom import list_levels, parse_custom, read_custom
-from compare.network.machines.machine import (
+from compare.network.machines.kinds import (
     ALL_GATHER,
     ALL_REDUCE,
     ALL_TO_ALL,
@@ -17,11 +17,8 @@ from compare.network.machines.machine import (
     REDUCE_SCATTER,
     RING,
     SWITCH,
-    Algorithm,
-    Algorithms,
-    Dim,
-    Machine,
 )
+from compare.network.machines.machine import Algorithm, Algorithms, Dim, Machine
 from compare.network.machines.machine_file import parse_machine
 from compare.network.native.times import time_collective
 from compare.timeline.errors import TimingError

@@ -5,7 +5,8 @@ import pytest
 from compare.network.astra_sim import exchange, phases, rank, replay, scripts, wires
 from compare.network.astra_sim.replay import count_cycles, time_messages
 from compare.network.machines.collective import Collective, Message
-from compare.network.machines.machine import RING, SWITCH, Algorithm, Algorithms, Dim, Machine
+from compare.network.machines.kinds import RING, SWITCH
+from compare.network.machines.machine import Algorithm, Algorithms, Dim, Machine
 from compare.timeline.errors import TimingError
 from tests.compare.network.astra_sim_runs import read_runs
 

@@ -8,7 +8,7 @@ import pytest
 
 from compare.network.astra_sim.replay import count_cycles, time_messages
 from compare.network.machines.collective import Collective, Message
-from compare.network.machines.machine import (
+from compare.network.machines.kinds import (
     ALL_GATHER,
     ALL_REDUCE,
     ALL_TO_ALL,
@@ -19,10 +19,8 @@ from compare.network.machines.machine import (
     REDUCE_SCATTER,
     RING,
     SWITCH,
-    Algorithms,
-    Dim,
-    Machine,
 )
+from compare.network.machines.machine import Algorithms, Dim, Machine
 from compare.network.machines.words import parse_algorithm
 
 S = 2_400

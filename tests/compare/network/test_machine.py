@@ -4,7 +4,7 @@ import pytest
 
 from compare.network.engine.pairs import time_messages
 from compare.network.machines.collective import Collective, Message
-from compare.network.machines.machine import (
+from compare.network.machines.kinds import (
     ALL_REDUCE,
     ALL_TO_ALL,
     DIRECT,
@@ -13,11 +13,8 @@ from compare.network.machines.machine import (
     RING,
     SWITCH,
     TWO_WAY_RING,
-    Algorithm,
-    Algorithms,
-    Dim,
-    Machine,
 )
+from compare.network.machines.machine import Algorithm, Algorithms, Dim, Machine
 from compare.network.machines.machine_file import read_machine
 from compare.network.machines.tpu import astra_sim_machine, tpu_machine
 from compare.network.machines.words import parse_algorithm, parse_kind

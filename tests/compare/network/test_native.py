@@ -14,7 +14,7 @@ from compare.network.algorithms import Step
 from compare.network.engine.links import Links
 from compare.network.engine.pairs import time_messages
 from compare.network.machines.collective import Collective, Message
-from compare.network.machines.machine import (
+from compare.network.machines.kinds import (
     ALL_GATHER,
     ALL_REDUCE,
     ALL_TO_ALL,
@@ -30,10 +30,8 @@ from compare.network.machines.machine import (
     RING,
     SWITCH,
     TWO_WAY_RING,
-    Algorithms,
-    Dim,
-    Machine,
 )
+from compare.network.machines.machine import Algorithms, Dim, Machine
 from compare.network.machines.words import parse_algorithm
 from compare.network.native.loads import measure_step
 from compare.network.native.times import list_passes, time_collective

@@ -2,7 +2,8 @@
 
 import pytest
 
-from compare.run.arms import ARMS, CONTROLS, Lowering, find_arm, parse_controls, parse_witnesses
+from compare.run.arms import ARMS, Lowering, find_arm, parse_controls, parse_witnesses
+from compare.run.choices import CONTROLS
 from compare.run.errors import WorkError
 from meshes.case import Case
 
@@ -98,9 +99,9 @@ def test_an_unknown_arm_is_refused_with_those_that_are_known():
 def test_witnesses_are_read_from_words_and_stand_beside_their_arm():
     assert parse_witnesses("", arms=["jax"]) == ()
     assert parse_witnesses("tunix, tunix+norm,tunix", arms=["jax"]) == ("tunix", "tunix+norm")
-    with pytest.raises(WorkError, match="unknown witness 'vllm'; choose from hf-torchxla, hf-torchax, "):
+    with pytest.raises(WorkError, match="unknown reference model 'vllm'; choose from hf-torchxla, hf-torchax, "):
         parse_witnesses("vllm", arms=["jax"])
-    with pytest.raises(WorkError, match="the witness tunix is of jax, which --framework leaves out"):
+    with pytest.raises(WorkError, match="the reference model tunix is of jax, which --framework leaves out"):
         parse_witnesses("tunix", arms=["torchxla"])
 
 

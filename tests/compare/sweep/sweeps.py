@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from uuid import uuid4
 
-from compare.cli.options.sweep_request import combinations, sweep_parser
+from compare.cli.options.sweep_options import sweep_parser
+from compare.cli.options.sweep_request import combinations
 from compare.sweep.combination import Combination
 from compare.sweep.engines.local import CaseOutcome
 from compare.sweep.sweep import Work

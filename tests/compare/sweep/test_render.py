@@ -13,7 +13,8 @@ import duckdb
 import pytest
 from rich.console import Console
 
-from compare.cli.options.sweep_request import combinations, sweep_parser
+from compare.cli.options.sweep_options import sweep_parser
+from compare.cli.options.sweep_request import combinations
 from compare.report.model.report import Report
 from compare.sweep.render.draw import draw, page, show
 from compare.sweep.render.figure import draw_ratios

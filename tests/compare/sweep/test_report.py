@@ -8,7 +8,8 @@ import jsonschema
 import pytest
 
 from benchmarks.fuzz import mutate
-from compare.cli.options.sweep_request import combinations, sweep_parser
+from compare.cli.options.sweep_options import sweep_parser
+from compare.cli.options.sweep_request import combinations
 from compare.report.model.report import Report
 from compare.run.folder.load_run import is_complete as is_whole
 from compare.sweep.sweep import CaseEnd, read_result

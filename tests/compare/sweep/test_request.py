@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from compare.cli.options.sweep_request import combinations, sweep_parser
+from compare.cli.options.sweep_options import sweep_parser
+from compare.cli.options.sweep_request import combinations
 from compare.run.errors import WorkError
 from compare.sweep.sweep import name_sweep
 from meshes.process.errors import MeshError

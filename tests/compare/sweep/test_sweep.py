@@ -190,3 +190,10 @@ def test_a_mark_knows_all_that_makes_a_run(tmp_path):
     }
     assert len(names) == 7
     assert sweep.digest_inputs(first[0].case, ["jax"]) in names
+
+
+def test_a_file_in_the_place_of_the_sweep_is_refused_and_stays(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(WorkError, match="file is no folder; choose another with --out"):
+        run(tmp_path / "file", Copies())
+    assert (tmp_path / "file").read_text() == "mine"

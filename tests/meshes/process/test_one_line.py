@@ -2,7 +2,8 @@
 
 import pytest
 
-from meshes.process.one_line import MOST, complain, one_line, plain, quote
+from meshes.process.log import complain
+from meshes.process.one_line import MOST, one_line, plain, quote
 
 
 @pytest.mark.parametrize(

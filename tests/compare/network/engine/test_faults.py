@@ -6,7 +6,7 @@ from compare.network.engine.faults import GraphError
 from compare.network.engine.graph_layout import Plan
 from compare.network.engine.simulate import simulate_graph
 from compare.network.graph.graph import COLLECTIVE, COMPUTE, PERMUTE, RECEIVE, SEND
-from compare.network.machines.machine import ALL_REDUCE, REDUCE_SCATTER, RING
+from compare.network.machines.kinds import ALL_REDUCE, REDUCE_SCATTER, RING
 from tests.compare.network.engine.toys import Program, machine_of
 
 MACHINE = machine_of((RING, 4))

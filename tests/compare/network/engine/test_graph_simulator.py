@@ -7,15 +7,7 @@ from compare.network.engine.graph_layout import Plan
 from compare.network.engine.simulate import simulate_graph
 from compare.network.graph.graph import COMPUTE, Graph, NodeTableBuilder
 from compare.network.machines.collective import Collective
-from compare.network.machines.machine import (
-    ALL_REDUCE,
-    ALL_TO_ALL,
-    FULLY_CONNECTED,
-    KINDS,
-    LINE,
-    RING,
-    SWITCH,
-)
+from compare.network.machines.kinds import ALL_REDUCE, ALL_TO_ALL, FULLY_CONNECTED, KINDS, LINE, RING, SWITCH
 from compare.network.native.times import time_collective
 from compare.timeline.errors import TimingError
 from tests.compare.network.engine.toys import Program, exchange_on_4x4x4, machine_of

@@ -7,7 +7,7 @@ import pytest
 
 from compare.network.engine.graph_layout import Plan
 from compare.network.engine.simulate import simulate_graph
-from compare.network.machines.machine import (
+from compare.network.machines.kinds import (
     ALL_GATHER,
     ALL_REDUCE,
     ALL_TO_ALL,

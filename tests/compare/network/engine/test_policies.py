@@ -7,7 +7,7 @@ import pytest
 
 from compare.network.engine.graph_layout import Plan
 from compare.network.engine.simulate import simulate_graph
-from compare.network.machines.machine import ALL_REDUCE, RING
+from compare.network.machines.kinds import ALL_REDUCE, RING
 from tests.compare.network.engine.toys import Program, machine_of
 
 ENDS = {

@@ -8,7 +8,6 @@ import pytest
 
 from compare.ccl_bench_metrics.subject import Request, read_subject
 from compare.ccl_bench_metrics.traffic import scale_up_bw_utility
-from compare.cli.options.what_if_request import parse_what_if
 from compare.cli.simulate import main
 from compare.simulate.what_if.changed_machine import build_simulation
 from compare.simulate.what_if.framework import list_induced
@@ -16,6 +15,7 @@ from compare.simulate.what_if.subjects import Outcome, load_subjects, simulate_s
 from compare.simulate.what_if.what_if_result import simulate_run
 from compare.timeline.errors import TimingError
 from tests.compare.simulate.asking import refuse
+from tests.compare.simulate.what_if.requests import parse_what_if
 from tests.places import ROOT
 
 RUN = ROOT / "docs" / "example-run"

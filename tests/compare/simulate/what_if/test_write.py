@@ -5,7 +5,6 @@ import shutil
 
 import pytest
 
-from compare.cli.options.what_if_request import parse_what_if
 from compare.cli.simulate import main
 from compare.render.errors import ViewError
 from compare.report.programs import judge_programs
@@ -18,6 +17,7 @@ from compare.run.folder.timelines import build_timelines
 from compare.simulate.what_if.changed_machine import build_simulation
 from compare.simulate.what_if.what_if_page import sections
 from tests.compare.simulate.asking import answer, refuse
+from tests.compare.simulate.what_if.requests import parse_what_if
 from tests.places import copy_example
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,8 @@ import shutil
 
 import pytest
 
-from compare.cli.options.sweep_request import combinations, sweep_parser
+from compare.cli.options.sweep_options import sweep_parser
+from compare.cli.options.sweep_request import combinations
 from compare.report.model.report import Report
 from compare.sweep.combination import Combination
 from compare.sweep.energy.energy_lines import UNFIT, energy_lines, has_energy
