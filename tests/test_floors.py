@@ -403,6 +403,23 @@ def test_help_and_a_wrong_option_are_told_before_anything_else_is_loaded(command
         assert not loaded & ({*HEAVY, "numpy", "rich"} | slow)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "compare what-if docs/example-run --sweep ici",
+        "compare cost --collective all-reduce --bytes 64 --machine v5e:2x4 --group x",
+        "compare energy docs/example-run --frequency 1:0:1",
+        "compare sweep --meshes tp8 --microbatches 0",
+        "compare remedy --mesh tp0",
+        "compare run --mesh tp4pp2 --controls nothing",
+    ],
+)
+def test_a_wrong_value_is_told_before_what_would_work_with_it_is_loaded(words):
+    ends, _, loaded = load(words)
+    assert ends == [2]
+    assert not loaded & HEAVY
+
+
 PROGRAM = """HloModule step, num_partitions=4
 
 sum {

@@ -10,13 +10,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = cost_parser()
     options = parser.parse_args(argv)
 
+    from compare.cli.options.cost_request import read_request
+
+    request = read_request(options, parser)
+
     import json
 
-    from compare.cli.options.cost_request import read_request
     from compare.simulate.answer import answer_request
     from compare.simulate.print_answer import list_lines
 
-    request = read_request(options, parser)
     answer = answer_request(request)
     print(*([json.dumps(answer.to_json())] if request.json else list_lines(request, answer)), sep="\n")
     return 0

@@ -13,12 +13,14 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
 
     from compare.cli.options.what_if_request import read_what_if
+
+    request = read_what_if(options, parser)
+    request.check_out()
+
     from compare.simulate.what_if.print_what_if import list_lines
     from compare.simulate.what_if.subjects import load_subjects
     from compare.simulate.what_if.what_if_result import simulate_run, to_json
 
-    request = read_what_if(options, parser)
-    request.check_out()
     subjects, failures = load_subjects(request.run, chip=request.chip)
     results = simulate_run(request, subjects)
     written = []
