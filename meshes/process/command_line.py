@@ -153,7 +153,7 @@ def whole_number(words: str, *, like: int = 8) -> int:
 
 
 def path(words: str) -> "Path":
-    """A path, for argparse; of a default that is text, too.  `--help` takes half as long without `pathlib`."""
+    """A path, for argparse, of a default, too.  It loads `pathlib`, which `--help` does not need."""
     from pathlib import Path
 
     return Path(words)

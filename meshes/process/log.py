@@ -30,7 +30,7 @@ def log() -> "Logger":
 
     logger = getLogger("wirediff")
     logger.addHandler(Stderr())
-    logger.setLevel(_level)
+    logger.setLevel(logger.level or _level)  # a notebook may have chosen its own
     logger.propagate = False
     return logger
 
@@ -45,7 +45,9 @@ def set_level(name: str) -> None:
 
 def is_quiet() -> bool:
     """Whether progress and notes are off."""
-    return _level not in ("DEBUG", "INFO")
+    from logging import INFO
+
+    return not log().isEnabledFor(INFO)
 
 
 def complain(words: object) -> None:

@@ -139,6 +139,19 @@ def test_quiet_leaves_errors_alone_and_verbose_adds_what_is_done(capsys: pytest.
     assert main(["plan", "--mesh", "tp8", "--json"]) == 0  # as before
 
 
+def test_a_level_that_a_notebook_has_chosen_stays() -> None:
+    code = """
+import logging
+logging.getLogger("wirediff").setLevel("ERROR")
+from meshes.process.log import complain, is_quiet, log_note
+log_note("which")
+complain("why")
+print(is_quiet())
+"""
+    done = run_process("-c", code, check=True)
+    assert (done.stdout, done.stderr) == ("True\n", "why\n")
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
