@@ -78,9 +78,15 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("-q", "--quiet", action="store_true", help="no progress and no notes on stderr, only errors")
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        return self._parse(super().parse_args, args, namespace)
+
+    def parse_intermixed_args(self, args: Any = None, namespace: Any = None) -> Any:
+        return self._parse(super().parse_intermixed_args, args, namespace)
+
+    def _parse(self, parse: Callable[..., Any], args: Any, namespace: Any) -> Any:
         for complete in COMPLETE:
             complete(self)
-        options = super().parse_args(args, namespace)
+        options = parse(args, namespace)
         set_level("DEBUG" if options.verbose else "ERROR" if options.quiet else "INFO")
         del options.verbose, options.quiet
         for note in self._notes:

@@ -12,7 +12,7 @@ import pytest
 from compare.cli.front_door import COMMANDS, GROUPS, main
 from meshes.process.log import complain, log, log_note
 from tests.commands import run_process
-from tests.places import ROOT
+from tests.places import EXAMPLE, ROOT
 
 
 def test_the_help_has_each_command_once_in_its_group(capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,10 +122,14 @@ def test_every_command_has_its_version(name: str, capsys: pytest.CaptureFixture[
     assert (end.value.code, capsys.readouterr().out.split()[0]) == (0, "wirediff")
 
 
-def test_quiet_leaves_errors_alone_and_verbose_adds_what_is_done(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("line", [("plan", "--mesh", "tp8", "--json"), ("query", str(EXAMPLE), "--json")])
+def test_quiet_leaves_errors_alone_and_verbose_adds_what_is_done(
+    line: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where words and options may be mixed."""
     seen = {}
     for word in ("--quiet", "", "--verbose"):
-        assert main(["plan", "--mesh", "tp8", "--json", *[word][: len(word)]]) == 0
+        assert main([*line, *[word][: len(word)]]) == 0
         capsys.readouterr()
         log_note("which")
         log().debug("what")
@@ -159,6 +163,7 @@ print(is_quiet())
         ("wirediff re", ["report", "remedy", "replay"]),
         ("wirediff run --m", ["--mesh", "--model", "--microbatches"]),
         ("wirediff plan --qu", ["--quiet"]),
+        ("wirediff query --na", ["--name"]),
     ],
 )
 def test_a_shell_completes_commands_and_their_options(line: str, words: list[str]) -> None:
