@@ -237,8 +237,10 @@ class Case:
             words |= {word: read[word] for word in ("room", "capacity") if word in read}
             words |= {word: tuple(read.get(word, ())) for word in ("phases", "variants")}
             return cls(plan=plan, model=Model.from_dict(read["model"]), **words)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise MeshError(f"this is not a case: {error!r}") from None
+        except KeyError as error:
+            raise MeshError(f"this is not a case: it has no {error}") from None
+        except (TypeError, AttributeError):
+            raise MeshError("this is not a case: it is no object, or a value in it is of another kind") from None
 
 
 def _check(case: Case) -> None:
@@ -272,7 +274,9 @@ def _check_experts(case: Case) -> None:
             f"model with experts (see --list models)"
         )
     if not model.experts and case.capacity != CAPACITY:
-        raise MeshError(f"capacity is {case.capacity}, but {model.name} has no experts that it could hold for")
+        raise MeshError(
+            f"capacity is {case.capacity or 'full'}, but {model.name} has no experts that it could hold for"
+        )
     if case.capacity is not None and not 0 < case.capacity < float("inf"):
         raise MeshError(f"capacity is {case.capacity}; write a factor greater than 0, like 1.25, or full")
 

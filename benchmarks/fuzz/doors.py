@@ -181,15 +181,15 @@ def export_again(given: str, folder: Path) -> object:
     """An export onto one whose mark was damaged: the user's file stays, or nothing happens."""
     place = folder / "export"
     shutil.rmtree(place, ignore_errors=True)
-    with open_export(place) as first:
+    with open_export(place, to="chakra") as first:
         (first.path / "program").mkdir()
         (first.path / "program/a.json").write_text("{}")
-        first.finish(to="chakra", names=["program"])
+        first.finish(["program"])
     (place / "program/notes.txt").write_text("mine")
     (place / MARK).write_bytes(given.encode(errors="surrogatepass"))
     try:
-        with open_export(place) as again:
-            again.finish(to="chakra", names=[])
+        with open_export(place, to="chakra") as again:
+            again.finish([])
     finally:
         if not (place / "program/notes.txt").exists():
             raise Wrong("an export removed a file of the user's")

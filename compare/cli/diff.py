@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from compare.cli.options.axes_options import add_axes, axes_of, hint_axes
 from compare.diff.profiles.parts import HELP
-from meshes.process.command_line import command_parser, path, print_json
+from meshes.process.command_line import command_parser, new_file, print_json
 
 if TYPE_CHECKING:
     from compare.diff.result import ProgramsDiff, RunsDiff
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-cache", action="store_true", help="recompile, and write nothing to the cache")
     parser.add_argument("--json", action="store_true", help="print the diff as JSON")
     parser.add_argument("--fail-if", metavar="EXPR", action="append", default=[], help=HELP)
-    parser.add_argument("--html", metavar="FILE", type=path, help="also write an HTML page")
+    parser.add_argument("--html", metavar="FILE", type=new_file, help="also write an HTML page")
     options = parser.parse_args(argv)
 
     from pathlib import Path

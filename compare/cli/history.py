@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         default="",
         help="a collective of the optimized program, or how the names of several begin, like all-gather (default: all)",
     )
-    add_program_words(parser, default="the default one")
+    add_program_words(parser, default="tpu, else where --name is found")
     parser.add_argument("--json", action="store_true", help="print JSON, with full lines of HLO")
     options = parser.parse_args(argv)
 
@@ -33,12 +33,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         histories = query_saved(options.run, name=options.name)
     else:
         from compare.report.model.program import DEFAULT_CELL
-        from compare.report.programs import list_failures
+        from compare.report.programs import list_failures, list_untraced
         from compare.run.folder.load_run import judge_run, read_run
 
         run = judge_run(read_run(options.run))
         chosen = {result.key for result in run.run.select((options.arm, options.phase, options.cell or DEFAULT_CELL))}
-        failures = list_failures(program.result for program in run.programs if program.result.key in chosen)
+        programs = [program for program in run.programs if program.result.key in chosen]
+        failures = (*list_failures(program.result for program in programs), *list_untraced(programs))
         histories = query_run(run, name=options.name, arm=options.arm, phase=options.phase, cell=options.cell)
     if options.json:
         print_json([history.to_dict() for history in histories])

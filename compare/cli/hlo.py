@@ -6,6 +6,7 @@ from compare.cli.options.axes_options import add_axes, axes_of, hint_axes
 from compare.cli.options.names_options import add_names, names_of
 from compare.cli.options.program_words import add_program_words
 from meshes.process.command_line import Parser, command_parser, print_json
+from meshes.process.log import complain_of
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -27,14 +28,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("run folders record their mesh and scopes; --axes, --mesh, --scopes and --owns are for programs")
     if options.topology and not options.time:
         parser.error("--topology belongs to --time: it is the TPU that the program was compiled for")
+    if options.topology and "@" in (options.mesh or ""):
+        parser.error("--topology and the topology of --mesh are both given; one says which TPU it was compiled for")
     if any(words) and not is_run:
         parser.error("--framework, --phase and --variant belong to a run folder")
+    readings: Sequence[Reading]
+    failures: tuple[str, ...]
     if is_run:
         from compare.user_program.run_programs import read_run_programs
 
-        readings = list[Reading](read_run_programs(Path(options.file), words=words))
+        readings, failures = read_run_programs(Path(options.file), words=words)
     else:
-        readings = [read_program(options.file, axes=axes, names=names)]
+        readings, failures = [read_program(options.file, axes=axes, names=names)], ()
     order = options.sort or ORDERS[1 if options.time else 0]
     topology = options.topology or (options.mesh or "").partition("@")[2]
     times = {}
@@ -48,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print_readings(readings, order=order, times=times, unfolded=options.all)
     if not is_run and not is_saved(Path(options.file)):
         hint_axes(options, [row.axes for row in readings[0].rows])
-    return 0
+    return complain_of(failures)
 
 
 def _parser() -> Parser:
@@ -66,7 +71,7 @@ def _parser() -> Parser:
     )
     add_axes(parser)
     add_names(parser)
-    add_program_words(parser)
+    add_program_words(parser, default="tpu")
     step = "also model a step (docs/model.md): compute, exposed communication, the longest operations"
     add("--time", action="store_true", help=step)
     tpu = "of --time: the TPU slice that the program was compiled for, if not recorded, as in --mesh tp8@v6e:2x4"

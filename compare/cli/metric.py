@@ -1,12 +1,12 @@
 """`python -m compare.metric --trace DIR --metric NAME`: one number, by the names that CCL-Bench uses."""
 
-import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from compare.cli.options.axes_options import add_axes, axes_of
 from compare.cli.options.program_words import add_program_words
 from meshes.process.command_line import command_parser, path, print_json, whole_number
+from meshes.process.log import log
 
 if TYPE_CHECKING:
     from compare.ccl_bench_metrics.catalog import Metric
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--json", action="store_true", help="print JSON, with what the number was made of")
     add("--hlo", metavar="FILE", help="the compiled HLO text of the trace's program")
     add("--microbatches", metavar="M", type=whole_number, help="microbatches of the traced pipeline")
-    add_program_words(parser, default="the only one")
+    add_program_words(parser, default="tpu")
     add_axes(parser)
     options = parser.parse_args(argv)
     from compare.ccl_bench_metrics.catalog import METRICS, find_metric
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     rows = [metric.measure_row(subject, is_one_of_all=options.metric == ALL) for metric in metrics]
     for row in rows:
         if row["not_applicable"]:
-            print(f"{row['metric']}: {row['not_applicable']}", file=sys.stderr)
+            log().info("%s: %s", row["metric"], row["not_applicable"])
     about = {"source": subject.timeline.source, "label": subject.timeline.label, "notes": list(subject.tracks.notes)}
     if options.json:
         print_json({**about, "metrics": rows} if options.metric == ALL else {**rows[0], **about})

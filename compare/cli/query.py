@@ -12,7 +12,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if question.save:
         from compare.query.engine import save_tables
 
-        print(*save_tables(question.runs, question.save), sep="\n")
+        saved = [str(place) for place in save_tables(question.runs, question.save)]
+        if question.form == "json":
+            print_json(saved)
+        else:
+            print(*saved, sep="\n")
         return 0
 
     from functools import partial

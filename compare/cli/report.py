@@ -22,12 +22,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     from dataclasses import replace
 
+    from compare.run.errors import WorkError
     from compare.run.folder import replace_folder, run_folder
     from compare.run.folder.chip import copy_chip
-    from compare.run.folder.load_run import is_complete, is_judged, read_run
+    from compare.run.folder.load_run import is_complete, is_judged, read_case, read_run
+    from compare.run.folder.replace_folder import CASE
 
     target = options.out or options.run
     run = read_run(options.run)
+    if (target / CASE).exists() and (other := read_case(target)) != run.case:
+        raise WorkError(f"{target} is a run of {other.name}, not of {run.case.name}; choose another --out")
     with replace_folder.open_replacement(target) as scratch:
         run_folder.copy_run(options.run, scratch)
         if options.chip:

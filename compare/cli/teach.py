@@ -23,6 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--seed", metavar="N", type=int, help="with --quiz: question number (default: random)")
     add("--answer", metavar="WORDS", help='with --quiz: your answer, "2× all-gather@dp" or "free" (no collective)')
     options = parser.parse_args(argv)
+    if options.list and (options.quiz or options.pattern):
+        parser.error("--list prints the names of all lessons; leave out --quiz and PATTERN")
     if options.quiz:
         from compare.gallery.take_quiz import take_quiz
 

@@ -9,7 +9,7 @@ from compare.diff.matching import match
 from compare.diff.result import CellDiff, ProgramsDiff, RunsDiff
 from compare.report.model.codec import encode
 from compare.report.model.report import Report
-from compare.report.programs import MISSING, JudgedProgram, Key
+from compare.report.programs import MISSING, UNREADABLE, JudgedProgram, Key
 from compare.run.errors import WorkError
 from compare.run.folder.load_run import JudgedRun, judge_run, read_run
 
@@ -97,7 +97,7 @@ def _program(key: Key, a: JudgedProgram, b: JudgedProgram, reports: tuple[Report
         "error": [cell.result.error for cell in (a, b)],
         "partitioner": [cell.about.partitioner for cell in (a, b)],
         "totals": {name: [side.get(name) for side in totals] for name in {**totals[0], **totals[1]}},
-        "same": diff["same"] and totals[0] == totals[1] if diff else status[0] == status[1],
+        "same": diff["same"] and totals[0] == totals[1] if diff else status[0] == status[1] not in UNREADABLE,
         "alike": diff["alike"] if diff else None,
         "equivalents": diff["equivalents"] if diff else None,
         "differences": diff["differences"] if diff else None,

@@ -23,6 +23,8 @@ def kind_of(a: Path, b: Path) -> str:
 def _kind(path: Path) -> str:
     if path.name.endswith(_PROFILES) and not path.is_dir():
         return PROFILES
+    if str(path) != "-" and not path.exists():
+        raise WorkError(f"{path}: No such file or directory; {_SHAPE}")
     if not path.is_dir() or is_saved(path):
         return PROGRAMS
     if (path / CASE).is_file():

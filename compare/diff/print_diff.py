@@ -21,6 +21,7 @@ from compare.diff.lines import (
 from compare.diff.result import CellDiff, ProgramsDiff, RunsDiff
 from compare.render import units
 from compare.render.terminal import console, text_width, wrap_prose
+from compare.report.programs import UNREADABLE
 from meshes.process.one_line import plain
 
 _STYLES = {"−": "green", "+": "red", "~": "yellow"}
@@ -113,12 +114,22 @@ def _print_runs(diff: RunsDiff, out: Console) -> None:
     for keys, words in ((diff["only_in_a"], "only in the first"), (diff["only_in_b"], "only in the second")):
         for arm, phase, cell in keys:
             out.print(wrap_prose(f"{arm} {phase} {cell}: {words}", width=width, style="yellow"))
-    verdict_words = "The two runs move the same bytes." if diff["same"] else "The two runs differ."
+    unread = [program for program in diff["programs"] if program["status"][0] == program["status"][1] in UNREADABLE]
+    if unread:
+        out.print(wrap_prose(f"not compared: {', '.join(map(_name, unread))}", width=width, style="yellow"))
+    rest_same = not diff["same"] and all(program["same"] for program in diff["programs"] if program not in unread)
+    if diff["same"]:
+        verdict_words = "The two runs move the same bytes."
+    elif rest_same and not (diff["only_in_a"] or diff["only_in_b"] or diff["case_changes"]):
+        verdict_words = "What could be read of the two runs moves the same bytes."
+    else:
+        verdict_words = "The two runs differ."
     out.print(Text(verdict_words, style="bold"))
 
 
 def _name(program: CellDiff) -> str:
-    failed = "" if program["status"][0] == "ok" else f" ({program['status'][0]} in both)"
+    status = program["status"]
+    failed = f" ({status[0]} in both)" if status[0] == status[1] != "ok" else ""
     return f"{program['title']} {program['phase']} {program['cell']}{failed}"
 
 

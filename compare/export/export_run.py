@@ -19,7 +19,7 @@ def export_run(
     Programs for a platform that the tool does not take are left out, with a line on stderr.  `ExportError` where none
     is left, or one cannot be written: then nothing is.
     """
-    with open_export(out) as folder:
+    with open_export(out, to=to) as folder:
         names, left_out = [], []
         for program in select_programs(run, **words):
             if program.platform in platforms:
@@ -28,7 +28,7 @@ def export_run(
                 left_out.append(program.words)
         if not names:
             raise ExportError(f"{run.folder} has no program for {to}: {', '.join(left_out)} ran on CPU devices")
-        folder.finish(to=to, names=names)
+        folder.finish(names)
     for name in left_out:
         log_note(f"{name} is left out: it was compiled for CPU devices")
     return names

@@ -53,7 +53,7 @@ def take_quiz(seed: int | None, words: str | None, *, as_json: bool, no_cache: b
     try:
         answer = None if words is None else read_answer(words, lesson.mesh)
     except AnswerError as error:
-        complain(f"compare.teach: {error}")
+        complain(f"error: {error}")
         return REFUSED
     with cache.open_cache(bypass=no_cache) as kept:
         (result,) = build_each([(lesson, program)], cache=kept, notify=log().info)

@@ -126,6 +126,15 @@ def list_failures(results: Iterable[ProgramResult]) -> tuple[str, ...]:
     return tuple(f"left out: {describe_failure(result)}" for result in results if result.status not in GOOD)
 
 
+def list_untraced(programs: Iterable[JudgedProgram]) -> tuple[str, ...]:
+    """A line for each program whose recorded passes cannot be read."""
+    return tuple(
+        f"left out: {'/'.join(program.result.key)}: {program.why_no_lineage}"
+        for program in programs
+        if program.result.hlo is not None and program.result.passes is not None and program.lineage is None
+    )
+
+
 def list_unread(programs: Iterable[JudgedProgram]) -> tuple[str, ...]:
     """The same of those of a judged run that were compiled."""
     return list_failures(program.result for program in programs if not program.result.executed)

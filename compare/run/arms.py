@@ -266,6 +266,8 @@ def parse_controls(words: str) -> tuple[str, ...]:
     """The controls in `partitioner,style`, `all` or `none`.  Raises `WorkError` for any other word."""
     if words in ("all", "none"):
         return CONTROLS if words == "all" else ()
+    if {"all", "none"} & {word.strip() for word in words.split(",")}:
+        raise WorkError(f"--controls {words}: none and all stand alone")
     names = _names(words, CONTROLS, "control", ", or write all, or none")
     return tuple(word for word in CONTROLS if word in names)
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from math import prod
 
 from compare.hlo.text.errors import HloError
 
@@ -46,6 +47,16 @@ def reading_axes(axes: Mapping[str, int], mesh: Axes, *, name: str) -> Mapping[s
         f"{name}: the axes are {format_axes(axes)}, and its own mesh is {format_axes(program_axes)}, outermost first; "
         "give them as the mesh has them, or leave them out"
     )
+
+
+def check_axes(axes: Mapping[str, int], num_devices: int | None) -> None:
+    """`HloError` where the axes are of more devices, or of fewer, than the program runs on; `None`: it does not say."""
+    product = prod(axes.values())
+    if axes and num_devices is not None and product != num_devices:
+        raise HloError(
+            f"the axes {format_axes(axes)} are of {product:,} devices, and the program is for {num_devices:,}; give "
+            "each axis of its mesh with its size"
+        )
 
 
 def format_axes(axes: Mapping[str, int]) -> str:

@@ -15,7 +15,7 @@ from compare.hlo.text.metadata import SourceNames
 from compare.hlo.text.module import Module, read
 from compare.run.folder.replace_folder import CASE
 from compare.user_program.advice.advise import advise
-from compare.user_program.program_mesh import reading_axes
+from compare.user_program.program_mesh import check_axes, reading_axes
 from compare.user_program.saved_program import is_saved, read_saved
 
 
@@ -52,6 +52,7 @@ def read_program(path: str, *, axes: Mapping[str, int], names: SourceNames) -> R
         module = read_file(path, binary=write_hlo_text)
         try:
             check_partitioned(module)
+            check_axes(axes, module.num_devices)
         except HloError as error:
             raise HloError(f"{path}: {error}") from None
         rows = tuple(collectives(module, axes, names=names))

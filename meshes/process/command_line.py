@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Never
 
 from meshes.process.last_word import claim_stderr, refuse
 from meshes.process.log import complain, log_note, set_level
-from meshes.process.one_line import one_line
+from meshes.process.one_line import one_line, quote
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,8 +74,9 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(
             "--version", action=_Version, nargs=0, default=argparse.SUPPRESS, help="print the version and exit"
         )
-        self.add_argument("-v", "--verbose", action="store_true", help="also say processes, cache hits and seconds")
-        self.add_argument("-q", "--quiet", action="store_true", help="no progress and no notes on stderr, only errors")
+        said = self.add_mutually_exclusive_group().add_argument
+        said("-v", "--verbose", action="store_true", help="also say processes, cache hits and seconds")
+        said("-q", "--quiet", action="store_true", help="no progress and no notes on stderr, only errors")
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         return self._parse(super().parse_args, args, namespace)
@@ -86,6 +87,7 @@ class Parser(argparse.ArgumentParser):
     def _parse(self, parse: Callable[..., Any], args: Any, namespace: Any) -> Any:
         for complete in COMPLETE:
             complete(self)
+        self._refuse_empty(sys.argv[1:] if args is None else args)
         options = parse(args, namespace)
         set_level("DEBUG" if options.verbose else "ERROR" if options.quiet else "INFO")
         del options.verbose, options.quiet
@@ -93,6 +95,13 @@ class Parser(argparse.ArgumentParser):
             log_note(note)
         self._notes.clear()
         return options
+
+    def _refuse_empty(self, words: Sequence[str]) -> None:
+        """What an unset variable of a shell leaves behind is no value of any option."""
+        for before, word in zip(["", *words], words, strict=False):
+            if not word.strip() or (word.startswith("--") and word.endswith("=")):
+                name = word.removesuffix("=") if word.strip() else before if before.startswith("-") else "an argument"
+                self.error(f"{name} is empty; is a variable not set?")
 
     def add_renamed(self, old: str, *, now: str, **words: Any) -> None:
         """An option that is called `now` goes on as `old`, with a note that says what to write."""
@@ -163,6 +172,16 @@ def path(words: str) -> "Path":
     from pathlib import Path
 
     return Path(words)
+
+
+def new_file(words: str) -> "Path":
+    """A file to be written, for argparse: what cannot be one is told before the work."""
+    place = path(words)
+    if place.is_dir():
+        raise argparse.ArgumentTypeError(f"{quote(words)} is a folder; name a file")
+    if not place.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{quote(words)}: there is no folder {quote(str(place.parent))}")
+    return place
 
 
 @contextmanager

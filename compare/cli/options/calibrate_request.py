@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from compare.calibrate.timed_programs import KINDS, SIZES
 from meshes.devices.generations import NAMES
-from meshes.process.command_line import Parser, command_parser, path, whole_number
+from meshes.process.command_line import Parser, command_parser, new_file, path, whole_number
 from meshes.process.one_line import quote
 
 
@@ -48,7 +48,7 @@ def _parser() -> Parser:
     parser.add_argument(
         "--out",
         metavar="FILE.toml",
-        type=path,
+        type=new_file,
         default="calibrated.toml",
         help="the result; windows that are measured lie beside it as CSV (default: calibrated.toml)",
     )

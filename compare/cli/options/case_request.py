@@ -43,7 +43,9 @@ def read_case(options: argparse.Namespace, *, contract_only: bool = False) -> Ca
 def _phases(words: str) -> tuple[str, ...]:
     phases = tuple(words.split(","))
     if unknown := [phase for phase in phases if phase not in CHOICES["phases"]]:
-        raise MeshError(f"--phase has {quote(unknown[0])}; choose from {', '.join(CHOICES['phases'])}")
+        raise MeshError(f"{quote(unknown[0])} is no phase; choose from {', '.join(CHOICES['phases'])}")
+    if twice := [phase for phase in phases if phases.count(phase) > 1]:
+        raise MeshError(f"{quote(words)} names {twice[0]} twice")
     return phases
 
 

@@ -20,15 +20,18 @@ def add_contract(parser: Parser) -> None:
     model("--model", metavar="NAME", default="", help="a model preset, like llama-3.1-8b")
     model("--checkpoint", metavar="DIR", type=path, help="a Hugging Face folder whose config.json has the shapes")
     add = group.add_argument
-    add("--phase", choices=("prefill", "decode"), default="decode", help="of the program")
-    add("--batch", metavar="B", type=whole_number, default=8, help="global batch size, in sequences")
-    add("--seq", metavar="S", type=whole_number, default=1024, help="prompt length; in decode, tokens in the cache")
+    add("--phase", choices=("prefill", "decode"), help="of the program (default: decode)")
+    add("--batch", metavar="B", type=whole_number, help="global batch size, in sequences (default: 8)")
+    add("--seq", metavar="S", type=whole_number, help="prompt length; in decode, tokens in the cache (default: 1024)")
     add_names(parser)
 
 
 def contract_of(options: argparse.Namespace, parser: Parser) -> "CaseContract | None":
     """The contract that was asked for; `None` where none was."""
     if not options.model and options.checkpoint is None:
+        for word in ("phase", "batch", "seq", "scopes", "owns"):
+            if getattr(options, word) is not None:
+                parser.error(f"--{word} is of a contract, whose shapes --model or --checkpoint name")
         return None
     if not options.mesh:
         parser.error("a contract needs the mesh in wirediff notation, like --mesh dp2tp4: --axes says no roles of axes")
@@ -38,9 +41,9 @@ def contract_of(options: argparse.Namespace, parser: Parser) -> "CaseContract | 
         options.mesh,
         model=options.model or None,
         checkpoint=options.checkpoint,
-        phase=options.phase,
-        batch=options.batch,
-        seq=options.seq,
+        phase=options.phase or "decode",
+        batch=options.batch or 8,
+        seq=options.seq or 1024,
     )
 
 

@@ -35,7 +35,8 @@ def cost_parser() -> Parser:
     what.add_argument(
         "--pairs",
         metavar="A-B,C-D:BYTES",
-        help="messages, sent at once; one without a number of bytes has --bytes, or else the number of the next",
+        help="messages, sent at once, each sender-receiver:bytes; one without :bytes has --bytes, or without that "
+        "the bytes of the message behind it",
     )
     parser.add_argument(
         "--bytes", metavar="N", type=_bytes, help="a rank's input; of an all-gather its shard (ASTRA-sim's comm_size)"
@@ -84,7 +85,7 @@ def cost_parser() -> Parser:
         "--endpoint-delay",
         metavar="NS",
         type=_whole,
-        help="delay before a rank acts on a message (default: 0, as astra-sim 10)",
+        help="delay before a message is sent, and again once it has come (default: 0, as astra-sim 10)",
     )
     add_chip(parser, "; for the chips that --machine names")
     add_rules(parser.add_argument_group("rules"))

@@ -46,17 +46,20 @@ def _read(options: argparse.Namespace, parser: Parser) -> Request:
             "nothing to simulate; write --collective or --pairs; a run folder is for what-if and replay, a Chakra "
             "trace for replay"
         )
-    if options.bytes is None and (options.collective or ":" not in options.pairs):
+    messages = _messages(options.pairs.split(","), options.bytes) if options.pairs else ()
+    if options.bytes is None and options.collective:
         parser.error("--bytes is not given; write --bytes 1048576")
     if options.group and not options.collective:
         parser.error("--group belongs to --collective")
+    if options.algorithm and not options.collective:
+        parser.error("--algorithm belongs to --collective: messages are sent as they are")
     machine = _change(_machine(options, parser, as_astra_sim=as_astra_sim), options, as_astra_sim=as_astra_sim)
     group = tuple(_list(options.group, "--group", _rank)) if options.group else None
     kind = options.collective
     return Request(
         machine=machine,
         collective=Collective(kind=kind, num_bytes=options.bytes, group=group) if kind else None,
-        messages=_messages(options.pairs.split(","), options.bytes) if options.pairs else (),
+        messages=messages,
         as_astra_sim=as_astra_sim,
         aware=options.aware,
         json=options.json,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from compare.cli.options.chip_option import add_chip
 from compare.timeline.errors import TimingError
-from meshes.process.command_line import command_parser, path
+from meshes.process.command_line import command_parser, new_file, path
 from meshes.process.one_line import quote
 
 _MOST_POINTS = 200
@@ -28,7 +28,7 @@ def parse_energy(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--frequency", metavar="A:B:STEP", default="", help=frequency)
     marginal = "how much energy a faster part saves: -d ln E / d ln s of compute, memory, ICI and DCN"
     add("--marginal", action="store_true", help=marginal)
-    add("--figure", metavar="FILE", type=path, help="the curves of --frequency, as .svg or .png")
+    add("--figure", metavar="FILE", type=new_file, help="the curves of --frequency, as .svg or .png")
     add("--json", action="store_true", help="print the answer as JSON")
     options: argparse.Namespace = parser.parse_args(_join_frequencies(sys.argv[1:] if argv is None else argv))
     if options.figure and not options.frequency:

@@ -60,6 +60,10 @@ def parse_question(argv: Sequence[str] | None) -> argparse.Namespace:
     if sql and (request.name or request.file):
         parser.error("two queries are given; one is answered at a time")
     sql = read_query(request.name) if request.name else _read_file(request.file) if request.file else sql
+    if request.save and (sql or request.csv or request.out):
+        parser.error("--save writes the tables of the runs; ask them in a second command")
+    if request.allow_files and not sql:
+        parser.error("--allow-files is given, and no query that could read files")
     if request.out and not sql:
         parser.error("--out is given, and no query; write SQL, --name or --file")
     default = path(DEFAULT_FOLDER)

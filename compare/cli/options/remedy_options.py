@@ -2,7 +2,7 @@
 
 from compare.cli.options.case_options import case_parser
 from compare.cli.options.work_options import add_frameworks, add_limits
-from meshes.process.command_line import Parser, path, whole_number
+from meshes.process.command_line import Parser, new_file, path, whole_number
 
 MOST_COMPILES = 40
 
@@ -20,7 +20,7 @@ def remedy_parser() -> Parser:
     most = "maximum number of candidate programs, cached ones included; rerun with a larger N to continue"
     add("--max-compiles", metavar="N", type=whole_number, default=MOST_COMPILES, help=most)
     add_limits(parser)
-    add("--html", metavar="FILE", type=path, help="also write an HTML page")
+    add("--html", metavar="FILE", type=new_file, help="also write an HTML page")
     into = "also write the result into this run folder; compare.report RUN then shows it"
     add("--into", metavar="RUN", type=path, help=into)
     add("--json", action="store_true", help="print the result as JSON")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from compare.cli.options.chip_option import add_chip
 from compare.cli.options.machine_options import add_machine, add_rules, is_as_astra_sim
-from meshes.process.command_line import command_parser, path
+from meshes.process.command_line import command_parser, new_file, path
 
 if TYPE_CHECKING:
     from compare.simulate.graphs.graph_request import GraphRequest
@@ -27,7 +27,7 @@ def parse_graph_request(words: Sequence[str]) -> "GraphRequest":
     for name, *words_of in (("arm", "--framework", "--arm"), ("phase", "--phase"), ("cell", "--variant", "--cell")):
         add(*words_of, dest=name, metavar="NAME", default="", help="for a run: only its programs of this name")
     out = "for a trace on our own engine: its timeline, for ui.perfetto.dev"
-    add("--out", metavar="FILE.json.gz", type=path, help=out)
+    add("--out", metavar="FILE.json.gz", type=new_file, help=out)
     add("--json", action="store_true", help="print one line of JSON")
     options = parser.parse_args(words)
 

@@ -52,7 +52,12 @@ def what_if_parser() -> Parser:
         help="over a word of --scale or a key of --set, like ici=0.25:8:log or dims.0.kind=ring,switch; over machines, "
         "machine=v5e:2x4,v6e:2x4; over algorithms, all-reduce=ring,direct",
     )
-    add("--points", metavar="N", type=_points, help=f"of a sweep (default: {POINTS}; of log two an octave)")
+    add(
+        "--points",
+        metavar="N",
+        type=_points,
+        help=f"number of points of a sweep (default: {POINTS}; with :log two for each doubling)",
+    )
     add("--best", action="store_true", help="the fastest algorithm of each collective alone, and the compiler's")
     add(
         "--out",

@@ -13,6 +13,7 @@ from compare.run.folder.replace_folder import remove_scratch, swap_folders
 from meshes.process import atomic_files
 from meshes.process.documents import read_json
 from meshes.process.errors import MeshError
+from meshes.process.one_line import quote
 
 MARK = "wirediff-export.txt"
 """What makes a folder an export: JSON with a digest of every file, named so that no tool takes it for a trace."""
@@ -24,26 +25,29 @@ class ExportFolder:
 
     path: Path
 
-    def finish(self, *, to: str, names: Sequence[str]) -> None:
+    to: str
+    """Which tool it is for."""
+
+    def finish(self, names: Sequence[str]) -> None:
         """Say what is in it."""
         files = {name: file_digest(self.path / name) for name in sorted(_list_files(self.path))}
-        mark = {"to": to, "folders": list(names), "files": files}
+        mark = {"to": self.to, "folders": list(names), "files": files}
         (self.path / MARK).write_text(json.dumps(mark, indent=1) + "\n")
 
 
 @contextmanager
-def open_export(place: Path) -> Iterator[ExportFolder]:
+def open_export(place: Path, *, to: str) -> Iterator[ExportFolder]:
     """A folder to write into; left well, it takes its place, left by an error it is gone.
 
     `ExportError` where something else is there, or it can't be written.
     """
     try:
         place = place.resolve()
-        _refuse_others(place)
+        _refuse_others(place, to)
         remove_scratch(place)
         with atomic_files.new_folder(place.parent, lambda word: f".{place.name}.{word}.part") as beside:
-            yield ExportFolder(beside)
-            _refuse_others(place)
+            yield ExportFolder(beside, to)
+            _refuse_others(place, to)
             if place.exists():
                 swap_folders(beside, place)
             else:
@@ -52,8 +56,8 @@ def open_export(place: Path) -> Iterator[ExportFolder]:
         raise ExportError(f"cannot write {place}: {error.strerror or error}") from None
 
 
-def _refuse_others(place: Path) -> None:
-    """An export may be replaced where each file is one that was written, as it was written."""
+def _refuse_others(place: Path, to: str) -> None:
+    """An export may be replaced by one for the same tool where each file is as it was written."""
     if not place.exists():
         return
     if not place.is_dir():
@@ -61,7 +65,11 @@ def _refuse_others(place: Path) -> None:
     found = _list_files(place)
     if not found:
         return
-    written = _read_digests(place)
+    mark = _read_mark(place)
+    if (other := mark.get("to", to)) != to:
+        raise ExportError(f"{place} holds an export for {quote(other)}; choose another with --out")
+    files = mark.get("files")
+    written = files if isinstance(files, dict) else {}
     others = [name for name in found if name != MARK and not _is_written(place / name, written.get(name))]
     if MARK not in found or others:
         named = ", ".join(sorted(others or found)[:3])
@@ -72,13 +80,12 @@ def _is_written(path: Path, digest: object) -> bool:
     return bool(digest) and path.is_file() and not path.is_symlink() and file_digest(path) == digest
 
 
-def _read_digests(place: Path) -> dict[str, object]:
+def _read_mark(place: Path) -> dict[str, object]:
     try:
         mark = read_json(place / MARK)
     except (OSError, MeshError):
         return {}
-    files = mark.get("files") if isinstance(mark, dict) else None
-    return files if isinstance(files, dict) else {}
+    return mark if isinstance(mark, dict) else {}
 
 
 def _list_files(place: Path) -> set[str]:

@@ -52,6 +52,8 @@ def find_machine(word: str, *, chip: Chip | None = None, as_astra_sim: bool = Fa
     """The machine of a TOML file, or the TPU slice of that name.  Raises as `read_machine` and `tpu_machine`."""
     if word.endswith(".toml"):
         return read_machine(Path(word), chip)
+    if ":" not in word:
+        raise TimingError(f"machine {quote(word)}: write a TPU slice like v5e:2x4, or a file whose name ends in .toml")
     return (astra_sim_machine if as_astra_sim else tpu_machine)(word, chip=chip)
 
 

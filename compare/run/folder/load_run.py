@@ -109,13 +109,7 @@ def is_complete(report: Report, *, may_refuse: Collection[str] = ()) -> bool:
 
 def read_run(folder: Path) -> Run:
     """Read a run folder.  A damaged cell counts as failed; raises `WorkError` where there is no run."""
-    if not is_inside(folder, folder / CASE):
-        raise WorkError(f"{folder} is not a run folder: {CASE}: {_why_not(folder / CASE)}")
-    try:
-        case_json = read_json(folder / CASE)
-        case = Case.from_dict(case_json)
-    except (OSError, MeshError) as error:
-        raise WorkError(f"{folder / CASE} cannot be read: {error}") from None
+    case, case_json = _read_case(folder)
     cells = [path for path in list_cells(folder) if path.parts[-2] in case.phases]
     if not cells:
         raise WorkError(f"{folder} holds no program; a run folder has <arm>/<phase>/<cell>/about.json")
@@ -124,6 +118,22 @@ def read_run(folder: Path) -> Run:
     results += [_missing(key, case=case) for key in _requested_programs(case_json, keys, case) - keys]
     results.sort(key=lambda result: result.key)
     return Run(folder, case, tuple(results))
+
+
+def read_case(folder: Path) -> Case:
+    """The case of a run folder.  `WorkError` where there is none."""
+    return _read_case(folder)[0]
+
+
+def _read_case(folder: Path) -> tuple[Case, Mapping[str, object]]:
+    """The case, and all that its file says."""
+    if not is_inside(folder, folder / CASE):
+        raise WorkError(f"{folder} is not a run folder: {CASE}: {_why_not(folder / CASE)}")
+    try:
+        case_json = read_json(folder / CASE)
+        return Case.from_dict(case_json), case_json
+    except (OSError, MeshError) as error:
+        raise WorkError(f"{folder / CASE} cannot be read: {error}") from None
 
 
 def _why_not(path: Path) -> str:

@@ -44,7 +44,7 @@ def open_replacement(target: Path) -> Iterator[Path]:
     """
     try:
         target = target.resolve()
-        _refuse_foreign_folder(target)
+        refuse_foreign_folder(target)
         with ExitStack() as stack:
             scratch = stack.enter_context(
                 atomic_files.new_folder(target.parent, lambda word: f".{target.name}.{word}.part")
@@ -74,7 +74,8 @@ def refuse_file(place: Path) -> None:
         raise WorkError(f"{place} is no folder; choose another with --out")
 
 
-def _refuse_foreign_folder(target: Path) -> None:
+def refuse_foreign_folder(target: Path) -> None:
+    """`WorkError` where no run may be written: at a file, or in a folder with files that is no run folder."""
     refuse_file(target.parent)
     refuse_file(target)
     if not target.exists():
@@ -101,7 +102,7 @@ def remove_scratch(target: Path) -> None:
 def move_into_place(scratch: Path, target: Path) -> None:
     """Rename into place, in one step, so that there is a complete run folder at every moment."""
     with _alone_in(target.parent):
-        _refuse_foreign_folder(target)
+        refuse_foreign_folder(target)
         try:
             scratch.rename(target)
             return

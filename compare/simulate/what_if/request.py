@@ -5,7 +5,7 @@ from pathlib import Path
 
 from compare.network.machines.kinds import KINDS, SCALES, TITLES
 from compare.run.errors import WorkError
-from compare.run.folder.replace_folder import CASE, SIMULATION
+from compare.run.folder.replace_folder import CASE, SIMULATION, refuse_foreign_folder
 from compare.timeline.errors import TimingError
 from meshes.process.one_line import quote
 
@@ -58,10 +58,11 @@ class WhatIf:
     json: bool
 
     def check_out(self) -> None:
-        """`WorkError` where `--out` would replace a run whose times are not simulated, or the one that is read."""
+        """`WorkError` where `--out` is no place for a run, or holds the one that is read, or one not simulated."""
         out = self.out
         if out is None:
             return
+        refuse_foreign_folder(out.resolve())
         if out.resolve() == self.run.resolve():
             raise WorkError(
                 f"--out {out} is the run itself, which stays as it is; name another folder, or write numbers and "
