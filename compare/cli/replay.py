@@ -18,9 +18,9 @@ def main(argv: Sequence[str]) -> int:
     subjects, failures = find_subjects(request)
     answers: list[dict[str, object]] = []
     for subject in subjects:
+        answer, line = answer_subject(subject, request)
         if not answers and request.as_astra_sim:
             note_rings(name_machine(request))
-        answer, line = answer_subject(subject, request)
         answers.append({"program": subject.name} | answer)
         if not request.json:
             print(line, describe_subject(subject), sep="\n")
