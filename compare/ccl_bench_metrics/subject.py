@@ -24,7 +24,7 @@ from compare.report.model.program import DEFAULT_CELL
 from compare.report.programs import UNREADABLE, JudgedProgram, judge_programs
 from compare.report.rows import collective_row
 from compare.run.folder.load_run import Run, read_run
-from compare.run.folder.replace_folder import CASE
+from compare.run.folder.replace_folder import CASE, is_cell
 from compare.run.folder.timelines import build_timelines
 from compare.timeline.errors import TimingError
 from compare.timeline.timeline import Timeline
@@ -133,7 +133,7 @@ def read_subject(request: Request) -> Subject:
     place = request.trace
     if any((place / folder / CASE).is_file() for folder in ("", EXPORTED)):
         _refuse_facts(request)
-    if place.is_dir() and (place / CASE).is_file():
+    if place.is_dir() and ((place / CASE).is_file() or is_cell(place)):
         return _of_run(request)
     if place.is_dir() and (place / EXPORTED / CASE).is_file():
         return _of_export(request)

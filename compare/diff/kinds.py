@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from compare.run.errors import WorkError
-from compare.run.folder.replace_folder import CASE
+from compare.run.folder.replace_folder import CASE, is_cell
 from compare.user_program.saved_program import is_saved
 
 PROGRAMS, CELLS, RUNS, PROFILES = "programs", "cells", "runs", "profiles"
@@ -29,7 +29,7 @@ def _kind(path: Path) -> str:
         return PROGRAMS
     if (path / CASE).is_file():
         return RUNS
-    if (path / "about.json").is_file() and (path.resolve().parents[2] / CASE).is_file():
+    if is_cell(path):
         return CELLS
     if any(next(path.rglob(f"*{ending}"), None) for ending in _PROFILES):
         return PROFILES

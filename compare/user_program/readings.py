@@ -13,7 +13,7 @@ from compare.hlo.text.errors import HloError
 from compare.hlo.text.files import read_file
 from compare.hlo.text.metadata import SourceNames
 from compare.hlo.text.module import Module, read
-from compare.run.folder.replace_folder import CASE
+from compare.run.folder.replace_folder import CASE, is_cell
 from compare.user_program.advice.advise import advise
 from compare.user_program.program_mesh import check_axes, reading_axes
 from compare.user_program.saved_program import is_saved, read_saved
@@ -38,12 +38,7 @@ class Reading:
 
 def is_of_run(path: Path) -> bool:
     """Whether it is a run folder, or one program of it (RUN/jax/decode/tpu)."""
-    return path.is_dir() and ((path / CASE).is_file() or _is_cell(path))
-
-
-def _is_cell(path: Path) -> bool:
-    folders = path.resolve().parents
-    return (path / "about.json").is_file() and len(folders) > 2 and (folders[2] / CASE).is_file()
+    return path.is_dir() and ((path / CASE).is_file() or is_cell(path))
 
 
 def read_program(path: str, *, axes: Mapping[str, int], names: SourceNames) -> Reading:

@@ -16,7 +16,7 @@ from compare.report.programs import DAMAGED, GOOD, MISSING, REFUSED, JudgedProgr
 from compare.report.witnesses import WITNESSES
 from compare.run.arms import ARMS, MEASURED
 from compare.run.errors import WorkError
-from compare.run.folder.replace_folder import CASE, PROGRAMS
+from compare.run.folder.replace_folder import CASE, PROGRAMS, is_cell
 from compare.run.folder.untrusted_paths import is_inside, is_name, list_cells
 from meshes.case import Case
 from meshes.process.documents import read_json
@@ -128,7 +128,7 @@ def read_case(folder: Path) -> Case:
 def _read_case(folder: Path) -> tuple[Case, Mapping[str, object]]:
     """The case, and all that its file says."""
     if not is_inside(folder, folder / CASE):
-        raise WorkError(f"{folder} is not a run folder: {CASE}: {_why_not(folder / CASE)}")
+        raise WorkError(f"{folder} is not a run folder: {_why_not(folder)}")
     try:
         case_json = read_json(folder / CASE)
         return Case.from_dict(case_json), case_json
@@ -136,10 +136,13 @@ def _read_case(folder: Path) -> tuple[Case, Mapping[str, object]]:
         raise WorkError(f"{folder / CASE} cannot be read: {error}") from None
 
 
-def _why_not(path: Path) -> str:
+def _why_not(folder: Path) -> str:
+    if is_cell(folder):
+        return f"it is one program of the run {folder.resolve().parents[2]}"
+    path = folder / CASE
     if not path.exists():
-        return "No such file or directory"
-    return "it leads out of the folder" if path.is_file() else "it is no file"
+        return f"{CASE}: No such file or directory"
+    return f"{CASE}: it leads out of the folder" if path.is_file() else f"{CASE}: it is no file"
 
 
 def _requested_programs(case_json: Mapping[str, object], present: Collection[Key], case: Case) -> set[Key]:

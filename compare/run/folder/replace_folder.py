@@ -34,6 +34,12 @@ _OLD = ".old.part"
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
+def is_cell(path: Path) -> bool:
+    """Whether it is the folder of one program of a run, RUN/jax/decode/tpu."""
+    folders = path.resolve().parents
+    return (path / "about.json").is_file() and len(folders) > 2 and (folders[2] / CASE).is_file()
+
+
 @contextmanager
 def open_replacement(target: Path) -> Iterator[Path]:
     """A scratch folder for a run; on success it replaces `target`, unless `put_in_place` has moved it elsewhere.

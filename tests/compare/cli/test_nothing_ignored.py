@@ -77,6 +77,8 @@ def damaged(tmp_path: Path) -> Callable[[str, int], Path]:
         (("plan", "--mesh", "tp8", "--phase", "prefill,prefill"), "names prefill twice"),
         (("sweep", "--meshes", "tp8", "--phases", "foo"), "'foo' is no phase; choose from prefill, decode"),
         (("cost", "--pairs", "foo", "--machine", "v6e:2x4"), "'foo' is no message"),
+        (("history", PROGRAM), f"it is one program of the run {EXAMPLE}"),
+        (("metric", "--metric", "mfu", "--trace", PROGRAM), f"it is one program of the run {EXAMPLE}"),
         (("diff", EXAMPLE, "nothing"), "nothing: No such file or directory"),
         (("plan", "--mesh", "tp8", "--capacity", "full"), "capacity is full, but llama-3.1-8b has no experts"),
     ],
