@@ -77,7 +77,7 @@ WRONG = [
     (("--mesh", "tp8", "--checkpoint", "nowhere"), "nowhere"),
     (("--mesh", "pp3@v5e:1x1"), "mesh pp3 has 3 devices, but v5e:1x1 has 1"),
     (("--mesh", "tp8", "--microbatches", "2"), "with pp=1 it is 1"),
-    (("--mesh", "tp8", "--phase", "training"), "error: --phase has 'training'; choose from prefill, decode"),
+    (("--mesh", "tp8", "--phase", "training"), "error: 'training' is no phase; choose from prefill, decode"),
     (("--mesh", "tp8", "--batch", "many"), "--batch: 'many' is no whole number from 1; write one like 8"),
     (("--mesh", "tp8", "--seq", "1e3"), "--seq: '1e3' is no whole number from 1"),
     (("--mesh", "tp8", "--loop", "rolled"), "invalid choice: 'rolled'"),
@@ -120,7 +120,7 @@ WRONG_RUNS = [
     (("--timeout", "inf"), "'inf' is no number of seconds"),
     (("--timeout", "soon"), "'soon' is no number of seconds"),
     (("--arm", "jax,jax"), "framework 'jax' is named twice in --framework jax,jax"),
-    (("--arm", ""), "no framework was named; choose from jax, torchxla"),
+    (("--arm", ""), "error: --arm is empty; is a variable not set?"),
     (("--arm", "jax,"), "unknown framework ''; choose from jax, torchxla"),
 ]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.run.arms import ARMS, Lowering, find_arm, parse_controls, parse_witnesses
+from compare.run.arms import ARMS, Lowering, find_arm, parse_arms, parse_controls, parse_witnesses
 from compare.run.choices import CONTROLS
 from compare.run.errors import WorkError
 from meshes.case import Case
@@ -94,6 +94,8 @@ def test_one_lowering_serves_both_partitioners_where_the_arm_does_not_heed_them(
 def test_an_unknown_arm_is_refused_with_those_that_are_known():
     with pytest.raises(WorkError, match="unknown framework 'tf'; choose from jax, torchxla"):
         find_arm("tf")
+    with pytest.raises(WorkError, match="no framework was named; choose from jax, torchxla"):
+        parse_arms("")
 
 
 def test_witnesses_are_read_from_words_and_stand_beside_their_arm():
