@@ -27,6 +27,7 @@ from docs.study.build.spec import read_study, sweep_commands
 from docs.study.build.text import Text, render_text
 from meshes.devices.chip_file import read_chip
 from meshes.devices.generations import GENERATIONS
+from meshes.process.log import set_level
 from tests.compare.profile.chrome.traces import Trace, all_reduce
 from tests.compare.query.run_folders import write_run
 
@@ -144,6 +145,7 @@ def simulate_natively(folder: Path) -> None:
 def ask_cost(given: str, _: Path) -> object:
     """Words of a command line: an answer that is a time, or one line."""
     out, said = io.StringIO(), io.StringIO()
+    set_level("ERROR")
     try:
         with redirect_stdout(out), redirect_stderr(said):
             cost.main([word.replace("\0", "") for word in given.split()])
